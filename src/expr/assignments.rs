@@ -12,7 +12,7 @@ use super::layout::shape::Shape;
 use super::program::{Lowered, lower_fixed};
 use super::steps::passes::{Options, Schedule, Tiles, steps_among};
 
-/// An assignment that is to be made: [`Tensor::to`](super::Tensor::to).
+/// An assignment for [`assign_all`]: [`Tensor::to`](super::Tensor::to) creates it.
 #[must_use = "it is made by `assign_all`, or when it is prepared and run"]
 pub struct Assignment {
     target: Arc<View>,
@@ -29,8 +29,8 @@ fn apart(assignments: impl IntoIterator<Item = Assignment>) -> (Vec<Arc<View>>, 
     assignments.into_iter().map(|assignment| (assignment.target, assignment.value)).unzip()
 }
 
-/// Makes assignments to tensors of one shape in one kernel. Each value is of the elements as they were before all of them; what
-/// the values share is read and computed once.
+/// Makes several assignments to tensors of one shape in one kernel. All values are computed from the elements as they are before the call.
+/// The kernel reads and computes once what the values have in common.
 ///
 /// ```
 /// use kernel_primitives::Device;
@@ -51,7 +51,7 @@ fn apart(assignments: impl IntoIterator<Item = Assignment>) -> (Vec<Arc<View>>, 
 ///
 /// # Errors
 ///
-/// Returns what [`Tensor::assign`](super::Tensor::assign) returns, and [`Error::Expression`](primitives_host::Error::Expression) if the
+/// Returns the errors of [`Tensor::assign`](super::Tensor::assign), and [`Error::Expression`](primitives_host::Error::Expression) if the
 /// targets have several shapes or overlap.
 #[track_caller]
 pub fn assign_all(assignments: impl IntoIterator<Item = Assignment>) -> Result<()> {
@@ -59,8 +59,8 @@ pub fn assign_all(assignments: impl IntoIterator<Item = Assignment>) -> Result<(
     evaluate(Location::caller(), &targets.iter().collect::<Vec<_>>(), &values)
 }
 
-/// Assignments of one kernel that were checked and ordered once, to be made often: the host does not look at the expressions again.
-/// The kernel is for them alone, with their numbers in it.
+/// Assignments of one kernel that are checked once and run many times. A run does not look at the expressions again. The kernel is for
+/// these assignments only, and contains their numbers as constants.
 ///
 /// ```
 /// use kernel_primitives::Device;
@@ -89,18 +89,18 @@ pub struct Prepared {
     ready: std::sync::OnceLock<super::gpu::Ready>,
 }
 
-/// What was checked.
+/// Checked assignments.
 enum Made {
     Kernel(Box<(Lowered, Nest)>),
     Steps(Schedule),
 }
 
 impl Prepared {
-    /// Checks and orders all that does not depend on the values.
+    /// Checks the assignments, and does all work that does not depend on the elements' values.
     ///
     /// # Errors
     ///
-    /// Returns what [`assign_all`] returns before its launch.
+    /// Returns the errors of [`assign_all`] before its launch.
     #[track_caller]
     pub fn new(assignments: impl IntoIterator<Item = Assignment>) -> Result<Self> {
         let place = Location::caller();
@@ -128,7 +128,7 @@ impl Prepared {
         })
     }
 
-    /// Makes the assignments on the stream of the first target: in one kernel, or [steps](super::Expr::steps) in as many as they take.
+    /// Makes the assignments on the stream of the first target, in one kernel. [Steps](super::Expr::steps) may take several kernels.
     ///
     /// # Errors
     ///
@@ -157,11 +157,11 @@ impl Prepared {
         launch(self.place, &targets, lowered, nest, &|| self.text.clone())
     }
 
-    /// The PTX of the kernel on a GPU of an architecture, given as compute capability times ten; empty if there are no assignments.
+    /// The PTX of the kernel for a GPU of an architecture, given as compute capability times ten. It is empty if there are no assignments.
     ///
     /// # Errors
     ///
-    /// Returns what [`Tensor::ptx`](super::Tensor::ptx) returns.
+    /// Returns the errors of [`Tensor::ptx`](super::Tensor::ptx).
     ///
     /// ```
     /// # use kernel_primitives::{Device, expr::{Prepared, Tensor}};

@@ -7,7 +7,7 @@ use primitives_host::{FunctionCode, FunctionInfo, FunctionValue};
 use super::dtype::Scalar;
 use super::graph::{Expr, Kind, Operand, arguments};
 
-/// A device function, whatever its type: its code for a GPU, and the function on values in memory.
+/// A device function of any type: its code for a GPU, and the function on values in memory.
 pub(crate) trait Function: Send + Sync {
     fn code(&'static self) -> &'static FunctionCode;
 
@@ -16,7 +16,7 @@ pub(crate) trait Function: Send + Sync {
     unsafe fn run(&self, arguments: &[*const u8], to: *mut u8, len: usize);
 }
 
-/// A device function in a program: the same if its code is.
+/// A device function in a program. Two are equal if their code is.
 #[derive(Clone, Copy)]
 pub(crate) struct FunctionRef(pub(crate) &'static dyn Function);
 
@@ -37,7 +37,7 @@ impl std::fmt::Debug for FunctionRef {
     }
 }
 
-/// Operands that a device function of type `F` takes: a tuple of as many as it has parameters, of their types.
+/// Operands that a device function of type `F` takes: a tuple with an operand of the right type for each parameter.
 #[diagnostic::on_unimplemented(
     message = "a device function `{F}` does not take `{Self}`",
     label = "not a tuple of operands of the function's types",
@@ -86,7 +86,7 @@ calls! {
     (A a 0 P, B b 1 Q, C c 2 S, D d 3 T, E e 4 U, F f 5 V);
 }
 
-/// A call of a [`device_function`](macro@crate::device_function) for each element: the library's, or one of your own kernel module.
+/// Calls a [`device_function`](macro@crate::device_function) for each element: a function of the library, or of your own kernel module.
 ///
 /// ```
 /// use kernel_primitives::Device;

@@ -12,9 +12,9 @@ use super::graph::{Expr, Op, Operand, zero};
 use super::layout::shape::{IntoShape, Layout, Shape};
 use super::tensor::{Tensor, checked_shape};
 
-/// A complex number for each element: an expression for each of its parts.
+/// An expression whose elements are complex numbers: a pair of expressions for the real and the imaginary part.
 ///
-/// Operators take expressions and [tensors](ComplexTensor) of complex numbers. Each product and sum of parts rounds.
+/// Operators take expressions and [tensors](ComplexTensor) of complex numbers. Each product and each sum of parts is rounded.
 pub struct ComplexExpr<T> {
     /// The real part.
     pub re: Expr<T>,
@@ -58,14 +58,14 @@ impl<T: Floating> ComplexExpr<T> {
         Self { re: Expr::binary(Op::Mul, self.re, factor.clone()), im: Expr::binary(Op::Mul, self.im, factor) }
     }
 
-    /// Both parts with sums of products contracted: see [`Expr::contract`].
+    /// Contracts sums of products in both parts: see [`Expr::contract`].
     #[must_use]
     pub fn contract(self) -> Self {
         Self { re: self.re.contract(), im: self.im.contract() }
     }
 }
 
-/// What stands for a complex number in an expression: a [`ComplexTensor`] by reference, or a [`ComplexExpr`].
+/// A complex operand of an expression: a [`ComplexTensor`] by reference, or a [`ComplexExpr`].
 pub trait ComplexOperand<T: Floating>: Sized {
     /// As an expression.
     fn complex(self) -> ComplexExpr<T>;
@@ -131,9 +131,9 @@ macro_rules! operators {
 }
 operators!(ComplexExpr<T>, &ComplexExpr<T>, &ComplexTensor<T>);
 
-/// Complex numbers in a row in device memory, with a shape.
+/// A contiguous array of complex numbers in device memory, with a shape.
 ///
-/// Their [parts](Self::re) are views, tensors of every second element of the memory.
+/// Its [parts](Self::re) are views: tensors of every second element of the memory.
 ///
 /// ```
 /// use kernel_primitives::expr::{ComplexTensor, assign_all};
@@ -165,23 +165,23 @@ impl<T: Floating> std::fmt::Debug for ComplexTensor<T> {
 }
 
 impl<T: Floating> ComplexTensor<T> {
-    /// A copy of `data`, which has as many numbers as `shape`, outermost axis first.
+    /// Creates a tensor with a copy of `data`, which must have as many numbers as `shape`, outermost axis first.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Expression`] if it has another number of them, or if there are too many axes; and [`Error::Allocation`] if there is
-    /// not enough memory.
+    /// Returns [`Error::Expression`] if `data` has another number of elements, or if there are too many axes, and [`Error::Allocation`] if
+    /// there is not enough memory.
     #[track_caller]
     pub fn from_slice(stream: &Stream, shape: impl IntoShape, data: &[Complex<T>]) -> Result<Self> {
         let shape = checked_shape(&shape, Some(data.len()))?;
         Ok(Self::at(stream, shape, Storage::of(stream.buffer_from(data)?)))
     }
 
-    /// All numbers zero.
+    /// Creates a tensor whose numbers are all zero.
     ///
     /// # Errors
     ///
-    /// Returns what [`from_slice`](Self::from_slice) returns.
+    /// Returns the errors of [`from_slice`](Self::from_slice).
     #[track_caller]
     pub fn zeros(stream: &Stream, shape: impl IntoShape) -> Result<Self> {
         let shape = checked_shape(&shape, None)?;
@@ -189,11 +189,11 @@ impl<T: Floating> ComplexTensor<T> {
         Ok(Self::at(stream, shape, Storage::of(buffer)))
     }
 
-    /// The numbers of a buffer, which has as many as `shape`. Work on it is in the order of `stream`.
+    /// Creates a tensor from the numbers of a buffer, which must have as many as `shape`. Work on the tensor runs in the order of `stream`.
     ///
     /// # Errors
     ///
-    /// Returns what [`from_slice`](Self::from_slice) returns, and [`Error::WrongDevice`] if the buffer is not on the stream's device.
+    /// Returns the errors of [`from_slice`](Self::from_slice), and [`Error::WrongDevice`] if the buffer is not on the stream's device.
     #[track_caller]
     pub fn from_buffer(stream: &Stream, shape: impl IntoShape, buffer: Buffer<Complex<T>>) -> Result<Self> {
         let shape = checked_shape(&shape, Some(buffer.len()))?;
@@ -209,7 +209,7 @@ impl<T: Floating> ComplexTensor<T> {
         Ok(Self::at(stream, shape, storage))
     }
 
-    /// The memory of a buffer of as many complex numbers as the shape has.
+    /// Creates a tensor from the memory of a buffer with as many complex numbers as the shape has.
     pub(crate) fn at(stream: &Stream, shape: Shape, storage: Storage) -> Self {
         let storage = Arc::new(storage);
         let parts = [0, 1].map(|offset| {
@@ -222,7 +222,7 @@ impl<T: Floating> ComplexTensor<T> {
         Self { parts }
     }
 
-    /// The extents.
+    /// The extents of all axes.
     pub fn shape(&self) -> Shape {
         self.parts[0].shape()
     }
@@ -232,7 +232,7 @@ impl<T: Floating> ComplexTensor<T> {
         self.parts[0].stream()
     }
 
-    /// The same numbers, with work on them enqueued on another stream, after what is enqueued now.
+    /// Returns a view of the same numbers that enqueues its work on another stream, after the work that is enqueued now.
     pub fn on(&self, stream: &Stream) -> Self {
         Self { parts: self.parts.each_ref().map(|part| part.on(stream)) }
     }
@@ -247,11 +247,11 @@ impl<T: Floating> ComplexTensor<T> {
         &self.parts[1]
     }
 
-    /// Copies the numbers to the host, outermost axis first, after everything that writes them.
+    /// Copies the numbers to the host, outermost axis first. The copy waits for all earlier writes of the numbers.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Fault`] if a kernel that writes them had a fault, or an error of the copy.
+    /// Returns [`Error::Fault`] if a kernel that writes the numbers had a fault, and the errors of the copy.
     pub fn to_vec(&self) -> Result<Vec<Complex<T>>> {
         // SAFETY: it has the memory of a buffer of complex numbers.
         unsafe { self.parts[0].view.storage.as_slice::<Complex<T>>() }.to_vec()

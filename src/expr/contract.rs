@@ -1,4 +1,4 @@
-//! Contraction: sums of products as multiply-adds.
+//! Contraction: replaces sums of products by multiply-adds.
 
 use std::sync::Arc;
 
@@ -8,12 +8,11 @@ use super::neighbours::weighted::Taps;
 use super::split::Beside;
 
 impl<T: Scalar> Expr<T> {
-    /// The same with each sum or difference of a product, where both are of floats, as one
-    /// [`mul_add`](super::mul_add), which rounds once instead of twice.
+    /// Replaces each sum or difference of a product of floats by one [`mul_add`](super::mul_add), which rounds once instead of twice.
     ///
-    /// That is what compilers for GPUs do with every `a * b + c` unless told not to. It takes up to half the arithmetic, and gives other
-    /// bits than the operators as they are written, so it has to be asked for. A GPU and the CPU agree after it as before it. On a CPU
-    /// for which no such instruction was compiled each multiply-add is a call, and slow.
+    /// Compilers for GPUs do this to every `a * b + c` by default. It saves up to half of the arithmetic. Because it gives other bits than
+    /// the operators as you write them, this library does it only if you call this function. A GPU and the CPU still give the same bits. If
+    /// the program was compiled for CPUs without such an instruction, each multiply-add on the CPU is a slow function call.
     ///
     /// ```
     /// use kernel_primitives::Device;
@@ -36,7 +35,7 @@ impl<T: Scalar> Expr<T> {
     }
 }
 
-/// A node with other arguments, contracted. Parts that stay as they are stay the same nodes.
+/// The contracted node with new arguments. Nodes that do not change are reused.
 fn rebuilt(node: &Arc<Node>, new: Arguments) -> Arc<Node> {
     let make = |op, arguments| Arc::new(Node { kind: Kind::Op(op), dtype: node.dtype, arguments });
     if let (Kind::Op(op @ (Op::Add | Op::Sub)), [Some(a), Some(b), ..]) = (&node.kind, &new)
@@ -65,7 +64,7 @@ fn rebuilt(node: &Arc<Node>, new: Arguments) -> Arc<Node> {
     Arc::new(Node { kind, dtype: node.dtype, arguments: new })
 }
 
-/// Of a product.
+/// The two factors, if the node is a product.
 fn factors(node: &Node) -> Option<[Arc<Node>; 2]> {
     match (&node.kind, &node.arguments) {
         (Kind::Op(Op::Mul), [Some(x), Some(y), ..]) => Some([x.clone(), y.clone()]),

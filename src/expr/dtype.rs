@@ -12,14 +12,14 @@ use primitives_gpu::Element;
 /// | operands | common type |
 /// |---|---|
 /// | the same type | that type |
-/// | `bool` and a number | the number's |
-/// | an integer and a float | the float's |
-/// | two floats | the wider; of `f16` and `bf16`, which hold different values, `f32` |
-/// | two integers of one sign | the wider |
-/// | a signed and an unsigned integer | the smallest signed type that holds both; there is none for `u64`, and no rule |
+/// | `bool` and a number | the number's type |
+/// | an integer and a float | the float's type |
+/// | two floats | the wider type; `f32` for `f16` and `bf16`, because neither holds all values of the other |
+/// | two signed or two unsigned integers | the wider type |
+/// | a signed and an unsigned integer | the smallest signed type that holds both; for `u64` there is no such type, so there is no rule |
 ///
-/// It is found by the compiler for typed [expressions](crate::expr::Expr), by [`Promote`]. Scalars take the type of what they are
-/// combined with, as literals do: `x * 2.0` has the type of `x`.
+/// For typed [expressions](crate::expr::Expr), the compiler finds the common type, through [`Promote`]. A scalar takes the type of the
+/// operand that it is combined with, as a literal does: `x * 2.0` has the type of `x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "Rust's names")]
 #[non_exhaustive]
@@ -40,7 +40,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// All of them.
+    /// All element types.
     pub const ALL: [Self; 13] = [
         Self::Bool,
         Self::I8,
@@ -76,7 +76,7 @@ impl DType {
         }
     }
 
-    /// Bytes of an element.
+    /// The size of an element in bytes.
     pub const fn size(self) -> usize {
         match self {
             Self::Bool | Self::I8 | Self::U8 => 1,
@@ -101,7 +101,7 @@ impl DType {
         self.is_float() || matches!(self, Self::I8 | Self::I16 | Self::I32 | Self::I64)
     }
 
-    /// The type that an operator on these two works in; `None` if there is no rule.
+    /// The type in which an operator on these two types works; `None` if there is no rule.
     pub const fn promote(self, other: Self) -> Option<Self> {
         const fn wider(a: DType, b: DType) -> DType {
             if a.size() >= b.size() { a } else { b }

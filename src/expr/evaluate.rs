@@ -46,7 +46,7 @@ pub(crate) fn evaluate(place: &'static Location<'static>, targets: &[&Arc<View>]
     launch(place, targets, &lowered, &nest, &|| describe(&all()).0.join("; "))
 }
 
-/// Launches what lies as `nest` says, and was checked.
+/// Launches a checked program whose operands lie as `nest` says.
 pub(crate) fn launch(
     place: &'static Location<'static>,
     targets: &[&Arc<View>],
@@ -79,7 +79,7 @@ pub(crate) fn kernel_text(
     Operands::new(targets, &lowered, &nest).text(arch)
 }
 
-/// How the targets and what is read lie.
+/// Checks the layouts of the targets and of the inputs, and builds their nest.
 pub(crate) fn prepare<'a>(
     place: &'static Location<'static>,
     targets: &[&Arc<View>],
@@ -96,7 +96,7 @@ pub(crate) fn prepare<'a>(
         .ok_or_else(|| fail(ExpressionErrorKind::BadShape, format!("{shape} has more elements than can be counted")))
 }
 
-/// The layouts of the targets, then of the inputs that are not gathered, then of the indices, in the targets' shape.
+/// The layouts in the targets' shape: of the targets, then of the inputs that are not gathered, then of the indices.
 fn layouts_of(
     shape: &Shape,
     targets: &[&Arc<View>],
@@ -155,7 +155,8 @@ pub(crate) fn overlaps(a: &View, b: &View) -> bool {
     a.storage.same_as(&b.storage) && overlap(&a.layout, &b.layout, [a.dtype.size(), b.dtype.size()])
 }
 
-/// The layouts of the indices; an error if one is of an axis that is not there, or a gather's input is no vector.
+/// The layouts of the indices. Returns an error if an index is along an axis that does not exist, or if the input of a gather is not a
+/// vector.
 fn indices(
     shape: &Shape,
     lowered: &Lowered,
@@ -173,7 +174,7 @@ fn indices(
     Ok(lowered.program.index_layouts(shape).collect())
 }
 
-/// Computes the reduction of an expression, of `shape`, along `axes` into `target`, in one kernel. `lowered` is what `root` lowers to.
+/// Reduces an expression of shape `shape` along `axes` into `target`, in one kernel. `lowered` is the program of `root`.
 pub(crate) fn reduce(
     place: &'static Location<'static>,
     target: &Arc<View>,
@@ -224,12 +225,12 @@ pub(crate) fn reduction_text(
     }
 }
 
-/// The value that a reduction of no elements has.
+/// The result of a reduction of no elements.
 pub(super) fn of_nothing(spec: Spec) -> Arc<Node> {
     Arc::new(Node { kind: Kind::Scalar(spec.of_nothing()), dtype: spec.to, arguments: arguments([]) })
 }
 
-/// How a reduction's result and what is reduced lie; `None` if there is nothing to reduce.
+/// The layouts of a reduction's result and inputs; `None` if there is nothing to reduce.
 fn reduced(
     place: &'static Location<'static>,
     target: &Arc<View>,
@@ -280,8 +281,8 @@ fn reduced(
     Ok(Some(Reduced { nest, ranks, spec }))
 }
 
-/// What is reduced, and how: the nest of the result and of the inputs that are not gathered, in which come the outer axes of the
-/// results, those that are reduced, and the inner ones of the results.
+/// A reduction's nest: of the result and of the inputs that are not gathered. Its axes are the outer axes of the results, then the axes
+/// that are reduced, then the inner axes of the results.
 pub(crate) struct Reduced {
     pub(crate) nest: Nest,
     /// How many axes of each kind there are.
@@ -289,7 +290,7 @@ pub(crate) struct Reduced {
     pub(crate) spec: Spec,
 }
 
-/// The layout of results over the shape of what is reduced: those axes repeat them.
+/// The layout of the results over the shape of the input. The reduced axes repeat the results.
 fn spread(layout: &Layout, shape: &Shape, kept: &[usize]) -> Layout {
     let mut strides = [0; MAX_RANK];
     // Axes of extent 1 may stand for those that are reduced.
@@ -301,7 +302,7 @@ fn spread(layout: &Layout, shape: &Shape, kept: &[usize]) -> Layout {
     Layout { shape: *shape, strides, offset: layout.offset }
 }
 
-/// Where the inputs are, with the first of those that are not gathered at `operand` in the nest.
+/// The memories of the inputs. In the nest, the inputs that are not gathered begin at number `operand`.
 fn memories(lowered: &Lowered, mut operand: usize) -> Vec<Memory> {
     let place = |(input, view): (&Input, &Arc<View>)| {
         let Layout { shape, strides, offset } = view.layout;

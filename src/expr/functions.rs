@@ -13,8 +13,8 @@ fn common<C: Scalar, A: Operand, B: Operand>(a: A, b: B) -> (Expr<C>, Expr<C>) {
     (a.expr().convert(), b.expr().convert())
 }
 
-/// The functions of one operand: the name, the types that it takes, that of the result, and the result's node. Expressions, operators
-/// with descriptors ([`ops`](crate::ops)) and their tests are made of this table: each gives it a macro of its own.
+/// The functions of one operand: the name, the types that the function takes, the type of the result, and the result's node. Expressions,
+/// operators with descriptors ([`ops`](crate::ops)) and their tests are generated from this table: each passes its own macro to it.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __functions {
@@ -46,9 +46,9 @@ macro_rules! __functions {
             cos(x) Floating -> Elem = math(Math::Cos, x);
             /// The tangent, of radians.
             tan(x) Floating -> Elem = math(Math::Tan, x);
-            /// The sine of half turns: of π `x`, without the rounding of that.
+            /// The sine of π `x`. The product with π is not rounded.
             sin_pi(x) Floating -> Elem = math(Math::SinPi, x);
-            /// The cosine of half turns: of π `x`, without the rounding of that.
+            /// The cosine of π `x`. The product with π is not rounded.
             cos_pi(x) Floating -> Elem = math(Math::CosPi, x);
             /// The arcsine, in radians.
             asin(x) Floating -> Elem = math(Math::Asin, x);
@@ -82,7 +82,7 @@ macro_rules! __functions {
             round(x) Floating -> Elem = math(Math::Round, x);
             /// To the nearest whole number, halves to even ones.
             round_ties_even(x) Floating -> Elem = math(Math::RoundTiesEven, x);
-            /// The absolute value; of the smallest signed integer itself.
+            /// The absolute value. The smallest signed integer stays as it is.
             abs(x) Numeric -> Elem = function(Op::Abs, x);
             /// 1 divided by `x`.
             recip(x) Floating -> Elem = function(Op::Recip, x);
@@ -101,7 +101,7 @@ macro_rules! __functions {
     };
 }
 
-/// Each function stands free, and as a method of operands.
+/// Makes each function a free function and a method of operands.
 macro_rules! functions {
     ($($(#[$doc:meta])* $name:ident($x:ident) $bound:ident -> $out:ident = $node:expr;)*) => {
         $(
@@ -130,8 +130,8 @@ macro_rules! functions {
                 }
             )*
 
-            /// The elements in another type: the rules of
-            /// [`ConvertTo`](primitives_gpu::element::ConvertTo), which are those of Rust's `as`.
+            /// Converts the elements to another type, by the rules of [`ConvertTo`](primitives_gpu::element::ConvertTo), which are those of
+            /// Rust's `as`.
             fn cast<U: Scalar>(&self) -> Expr<U> {
                 self.to_expr().convert()
             }
@@ -164,19 +164,19 @@ impl<T: Scalar> Functions for Expr<T> {
 macro_rules! __pair_functions {
     ($then:ident) => {
         $then! {
-            /// The smaller; NaN if one is NaN, and −0 is less than +0.
+            /// The smaller value; NaN if one is NaN. −0 is less than +0.
             minimum Min Scalar -> Common;
-            /// The larger; NaN if one is NaN, and −0 is less than +0.
+            /// The larger value; NaN if one is NaN. −0 is less than +0.
             maximum Max Scalar -> Common;
             /// The quotient rounded down: Python's and NumPy's `//`.
             floor_div FloorDiv Numeric -> Common;
-            /// What `floor_div` leaves, with the sign of `b`: Python's and NumPy's `%`. Rust's `%` is the operator.
+            /// The remainder of `floor_div`, with the sign of `b`: Python's and NumPy's `%`. The operator `%` is Rust's `%`.
             floor_rem FloorRem Numeric -> Common;
             /// `a` to the power of `b`.
             pow Pow Floating -> Common;
             /// The angle of the point (`b`, `a`), in radians.
             atan2 Atan2 Floating -> Common;
-            /// The length of the vector (`a`, `b`), without overflow on the way.
+            /// The length of the vector (`a`, `b`), without overflow of the squares.
             hypot Hypot Floating -> Common;
             /// Whether both are equal.
             eq Eq Scalar -> bool;
@@ -278,12 +278,13 @@ pub fn clamp<T: Numeric>(x: impl Operand<Elem = T>, low: T, high: T) -> Expr<T> 
     Expr::binary(Op::Min, low, scalar(high))
 }
 
-/// The number of the element in the target, outermost axis first, as a `T`. In a reduction, it is the number in what is reduced.
+/// The number of the element in the target, outermost axis first, as a `T`. In a reduction, it is the number in the reduced expression.
 pub fn element_index<T: Numeric>() -> Expr<T> {
     Expr::<u64>::new(Kind::Index(None), arguments([])).convert()
 }
 
-/// The element's index along an axis of the target, as a `T`. In a reduction, the axis is one of what is reduced. The outermost axis is 0.
+/// The element's index along an axis of the target, as a `T`. In a reduction, it is an axis of the reduced expression. The outermost axis
+/// is 0.
 ///
 /// ```
 /// # use kernel_primitives::{Device, expr::{Reductions, Tensor, axis_index, gather}};
@@ -301,7 +302,7 @@ pub fn axis_index<T: Numeric>(axis: usize) -> Expr<T> {
     Expr::<u64>::new(Kind::Index(Some(axis)), arguments([])).convert()
 }
 
-/// The elements of a vector at the places that `index` gives. An index outside is a fault; negative ones are outside.
+/// The elements of a vector at the indices `index`. An index out of bounds is a fault; negative indices are out of bounds.
 ///
 /// ```
 /// # use kernel_primitives::{Device, expr::{Tensor, gather}};
@@ -316,16 +317,16 @@ pub fn axis_index<T: Numeric>(axis: usize) -> Expr<T> {
 /// # }
 /// ```
 ///
-/// In expressions of [`SplitTensor`]s, `vector` is one, too; it may be split in another way than they are, over the same devices. Before a device
-/// computes its rows, it gets a copy of all of a short vector, or else the items that its indices count: see
-/// [several devices](crate::docs::several_devices#gathers).
+/// In an expression of [`SplitTensor`]s, `vector` is a [`SplitTensor`] too. It is on the same devices, but may be split in another way.
+/// Before a device computes its rows, it receives a copy of the whole vector if this is short, and the items that its indices name
+/// otherwise: see [several devices](crate::docs::several_devices#gathers).
 ///
 /// The call that evaluates it returns [`Error::Expression`](crate::Error::Expression) unless `vector` has one axis.
 pub fn gather<T: Scalar>(vector: &impl Table<Elem = T>, index: impl Operand<Elem: Integral>) -> Expr<T> {
     vector.at_index(index.expr())
 }
 
-/// What [`gather`] reads: a [`Tensor`] or a [`SplitTensor`], of one axis.
+/// A vector that [`gather`] reads: a [`Tensor`] or a [`SplitTensor`] with one axis.
 ///
 /// ```
 /// # use kernel_primitives::expr::{SplitTensor, gather};
@@ -349,7 +350,7 @@ pub trait Table {
     /// The type of an element.
     type Elem: Scalar;
 
-    /// The elements at the places that `index` gives: [`gather`].
+    /// The elements at the indices `index`: see [`gather`].
     #[doc(hidden)]
     fn at_index<I: Integral>(&self, index: Expr<I>) -> Expr<Self::Elem>;
 }
@@ -375,22 +376,22 @@ impl<X: Table> Table for &X {
     }
 }
 
-/// A type that random numbers are of.
+/// A type of random numbers.
 pub trait RandomFloat: Floating {}
 impl RandomFloat for f32 {}
 impl RandomFloat for f64 {}
 
-/// Random numbers between 0 and 1 (exclusive), uniform: a function of `seed` and the element's number.
+/// Uniform random numbers from 0 to 1 (1 excluded). Each is a function of `seed` and the element's number.
 ///
-/// By Philox4x32-10, the same numbers on every device: four `f32` or two `f64` of each draw of
-/// [`Philox::new(seed, 0)`](primitives_gpu::thread::Philox).
+/// The generator is Philox4x32-10. It gives the same numbers on every device: each draw of
+/// [`Philox::new(seed, 0)`](primitives_gpu::thread::Philox) gives four `f32` or two `f64`.
 pub fn uniform<T: RandomFloat>(seed: u64) -> Expr<T> {
     uniform_at(scalar(seed), element_index())
 }
 
-/// Random numbers of the normal distribution with mean 0 and variance 1: a function of `seed` and the element's number.
+/// Random numbers of the normal distribution with mean 0 and variance 1. Each is a function of `seed` and the element's number.
 ///
-/// Made by Box and Muller's transform of the numbers that [`uniform`] gives. They are equal on all devices, except the rounding of the
+/// The Box-Muller transform computes them from the numbers of [`uniform`]. They are equal on all devices, except for the rounding of the
 /// sine and the logarithm.
 pub fn normal<T: RandomFloat>(seed: u64) -> Expr<T> {
     normal_at(scalar(seed), element_index())

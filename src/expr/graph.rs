@@ -14,7 +14,7 @@ use super::neighbours::weighted::Taps;
 use super::program::FastMap;
 use super::split::{Beside, SplitView};
 
-/// What a node computes of its arguments. The types are those of `primitives_gpu::element`'s traits, whose rules hold.
+/// The operation that a node applies to its arguments. Types and rules are those of the traits in `primitives_gpu::element`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Op {
     // Of one argument.
@@ -88,7 +88,7 @@ pub(crate) enum Math {
     RoundTiesEven,
 }
 
-/// The numbers of a distribution, by element.
+/// A distribution of random numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Distribution {
     Uniform,
@@ -97,32 +97,32 @@ pub(crate) enum Distribution {
 
 /// A view of memory: a leaf of expressions.
 pub(crate) struct View {
-    /// One for all views of the memory. Work that is enqueued and graphs hold the memory itself.
+    /// All views of the memory share it. Enqueued work and graphs hold the memory itself.
     pub(crate) storage: Arc<Storage>,
     pub(crate) stream: Stream,
     pub(crate) layout: Layout,
     pub(crate) dtype: DType,
-    /// What the memory has around it, if stencils read that.
+    /// The elements around the view in its memory, if stencils read them.
     pub(crate) spare: Option<Spare>,
-    /// What a stencil read it of, if one did.
+    /// The view that a stencil reads, if this view is a part of it.
     pub(crate) origin: Option<Arc<Origin>>,
 }
 
-/// What a stencil read, for its steps.
+/// The view that a stencil reads. Its steps need it.
 pub(crate) struct Origin {
     pub(crate) view: Arc<View>,
-    /// Where the part lies that an interior stencil reads for all its places.
+    /// Where the part is that an interior stencil reads for all its elements.
     pub(crate) inside: Option<Inside>,
 }
 
-/// The part of a view that an interior stencil reads for one neighbour; axes are counted from the innermost.
+/// The part of a view that an interior stencil reads for one neighbour. Axes are counted from the innermost.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Inside {
     pub(crate) frame: Frame,
     pub(crate) by: [isize; MAX_RANK],
 }
 
-/// How many indices at the two ends of each axis, counted from the innermost, are no places of an interior stencil.
+/// How many indices at the two ends of each axis an interior stencil has no results for. Axes are counted from the innermost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Frame {
     pub(crate) before: [usize; MAX_RANK],
@@ -130,14 +130,14 @@ pub(crate) struct Frame {
 }
 
 impl View {
-    /// Elements of this view as a stencil on it reads them.
+    /// The part of this view that a stencil reads, with this view as its origin.
     pub(crate) fn read_of(self: &Arc<Self>, layout: Layout, inside: Option<Inside>) -> Self {
         let origin = Some(Arc::new(Origin { view: self.clone(), inside }));
         let (storage, stream) = (self.storage.clone(), self.stream.clone());
         Self { storage, stream, layout, dtype: self.dtype, spare: None, origin }
     }
 
-    /// The same memory with another layout, inside it.
+    /// A view of the same memory with another layout, which must be inside it.
     pub(crate) fn with_layout(&self, layout: Layout) -> Arc<Self> {
         let (storage, stream) = (self.storage.clone(), self.stream.clone());
         Arc::new(Self { storage, stream, layout, dtype: self.dtype, spare: None, origin: None })
@@ -151,34 +151,34 @@ impl View {
 
 #[derive(Clone)]
 pub(crate) enum Kind {
-    /// An element of a view, at the place that is computed.
+    /// The element of a view at the index that is computed.
     View(Arc<View>),
-    /// An element of a tensor that is split over devices, at the place that is computed.
+    /// The element of a split tensor at the index that is computed.
     Split(Arc<SplitView>),
-    /// What a stencil reads of such a tensor, around the place that is computed.
+    /// The elements that a stencil reads of a split tensor, around the index that is computed.
     SplitBeside(Arc<SplitView>, Arc<Beside>),
-    /// An element of an operand that is given later, by number.
+    /// An element of an operand that is given later. Operands have numbers.
     Parameter(u32),
-    /// A value that may be another in the next evaluation.
+    /// A value that may differ in the next evaluation.
     Scalar(u64),
     /// A value that is part of the kernel.
     Constant(u64),
-    /// The element's number, of the whole or along an axis; `u64`.
+    /// The element's number in the whole tensor, or its index along an axis; `u64`.
     Index(Option<usize>),
     Op(Op),
-    /// The element of a view of one axis that the argument counts.
+    /// The element of a vector at the index that the argument gives.
     Gather(Arc<View>),
-    /// The same of a vector that is split over devices.
+    /// The same for a vector that is split over devices.
     SplitGather(Arc<SplitView>),
     Random(Distribution),
     Call(FunctionRef),
-    /// An element of a view beside the place that is computed.
+    /// An element of a view at a distance from the index that is computed.
     Neighbour(Arc<View>, Arc<Shift>),
-    /// A weighted sum of a view's elements around the place that is computed.
+    /// A weighted sum of a view's elements around the index that is computed.
     Weighted(Arc<View>, Arc<Taps>),
-    /// The argument, a stencil, so many times: an assignment of its own.
+    /// The argument, which is a stencil, applied this many times. It must be a whole assignment.
     Steps(usize),
-    /// What has no value, and why: for errors of functions that return expressions.
+    /// A mistake in place of a value, and the reason: functions that return expressions report errors so.
     Wrong(ExpressionErrorKind, Arc<str>),
 }
 
@@ -188,23 +188,23 @@ pub(crate) struct Node {
     pub(crate) arguments: Arguments,
 }
 
-/// Most arguments of a node: of a call of a device function.
+/// The most arguments that a node has. A call of a device function can have so many.
 pub(crate) const MAX_ARGUMENTS: usize = 6;
 
 pub(crate) type Arguments = [Option<Arc<Node>>; MAX_ARGUMENTS];
 
-/// These arguments.
+/// Makes a list of arguments.
 pub(crate) fn arguments<const N: usize>(nodes: [Arc<Node>; N]) -> Arguments {
     let mut nodes = nodes.into_iter();
     std::array::from_fn(|_| nodes.next())
 }
 
-/// A node.
+/// Makes a node.
 pub(crate) fn node(kind: Kind, dtype: DType, arguments: Arguments) -> Arc<Node> {
     Arc::new(Node { kind, dtype, arguments })
 }
 
-/// The value in another type; itself if it has it.
+/// Converts a value to a type. Returns the value itself if it has that type.
 pub(crate) fn convert(value: Arc<Node>, dtype: DType) -> Arc<Node> {
     if value.dtype == dtype { value } else { node(Kind::Op(Op::Cast), dtype, arguments([value])) }
 }
@@ -226,7 +226,7 @@ pub(crate) fn function_of_two(op: Op, a: Arc<Node>, b: Arc<Node>) -> Arc<Node> {
     node(Kind::Op(op), dtype, arguments([a, b]))
 }
 
-/// 0, which has no bits in any type.
+/// 0. All its bits are 0 in every type.
 pub(crate) fn zero(dtype: DType) -> Arc<Node> {
     node(Kind::Scalar(0), dtype, arguments([]))
 }
@@ -236,8 +236,8 @@ pub(crate) fn one(dtype: DType) -> Arc<Node> {
     convert(node(Kind::Constant(1), DType::Bool, arguments([])), dtype)
 }
 
-/// By how many bits an integer of this type is shifted, in its type. A count that the type does not hold becomes one of more bits than it
-/// has, as a negative one is.
+/// Converts a shift count to the type of the shifted integer. A count that this type does not hold, or that is negative, becomes a count of
+/// more bits than the type has.
 pub(crate) fn shift_count(by: Arc<Node>, dtype: DType) -> Arc<Node> {
     if by.dtype.size() <= dtype.size() {
         return convert(by, dtype);
@@ -258,7 +258,7 @@ impl Node {
 }
 
 impl Drop for Node {
-    /// Without recursion: a long chain would use up the stack.
+    /// Works without recursion, because a long chain would overflow the stack.
     fn drop(&mut self) {
         let mut rest: Vec<Arc<Node>> = Vec::new();
         let take = |arguments: &mut Arguments, rest: &mut Vec<Arc<Node>>| {
@@ -280,8 +280,8 @@ impl Drop for Node {
     }
 }
 
-/// The graph of `root` made anew: `new` gives a node for one of it and its new arguments, after those of its arguments. Without
-/// recursion, as graphs may be deep.
+/// Rebuilds the graph of `root`. `new` returns the new node for a node and its new arguments; it is called for the arguments first. Works
+/// without recursion, because graphs may be deep.
 pub(crate) fn rewritten(root: &Arc<Node>, mut new: impl FnMut(&Arc<Node>, Arguments) -> Arc<Node>) -> Arc<Node> {
     let mut done: FastMap<*const Node, Arc<Node>> = FastMap::default();
     let mut open = vec![root];
@@ -298,18 +298,18 @@ pub(crate) fn rewritten(root: &Arc<Node>, mut new: impl FnMut(&Arc<Node>, Argume
     done[&Arc::as_ptr(root)].clone()
 }
 
-/// A node with these arguments: itself if they are its own.
+/// A node with new arguments. Returns the node itself if they are its own arguments.
 pub(crate) fn with_arguments(node: &Arc<Node>, new: Arguments) -> Arc<Node> {
     let same = node.arguments().zip(new.iter().flatten()).all(|(old, new)| Arc::ptr_eq(old, new));
     if same { node.clone() } else { Arc::new(Node { kind: node.kind.clone(), dtype: node.dtype, arguments: new }) }
 }
 
-/// A computation, element by element, whose results are of type `T`.
+/// An elementwise computation with results of type `T`.
 ///
-/// Operators and functions build it from [tensors](crate::expr::Tensor), scalars and other expressions. Nothing is computed before it is
-/// [assigned](crate::expr::Tensor::assign) or [reduced](crate::expr::Reductions::sum). Operators take an expression by value or by
-/// reference: write `&x` where you use `x` again. A clone is cheap, and is the same computation: an expression that is used twice is
-/// computed once, and so are equal parts of one assignment.
+/// Operators and functions build it from [tensors](crate::expr::Tensor), scalars and other expressions. Nothing is computed before you
+/// [assign](crate::expr::Tensor::assign) or [reduce](crate::expr::Reductions::sum) the expression. Operators take an expression by value or
+/// by reference: write `&x` if you use `x` again. A clone is cheap, and stands for the same computation. If an assignment uses an
+/// expression twice, or has equal parts, the kernel computes them once.
 pub struct Expr<T> {
     pub(crate) node: Arc<Node>,
     _type: PhantomData<fn() -> T>,
@@ -326,7 +326,7 @@ impl<T: Scalar> Expr<T> {
         Self::of_node(Arc::new(Node { kind, dtype: T::DTYPE, arguments }))
     }
 
-    /// A node whose values are of `T`.
+    /// The expression of a node whose values have type `T`.
     pub(crate) fn of_node(node: Arc<Node>) -> Self {
         Self { node, _type: PhantomData }
     }
@@ -343,7 +343,7 @@ impl<T: Scalar> Expr<T> {
         Self::new(Kind::Op(op), arguments([a.node, b.node, c.node]))
     }
 
-    /// The expression as one of `U`; this one if it is.
+    /// Converts the expression to type `U`. Returns the expression itself if it has that type.
     pub(crate) fn convert<U: Scalar>(self) -> Expr<U> {
         if T::DTYPE == U::DTYPE {
             return Expr::of_node(self.node);
@@ -352,21 +352,21 @@ impl<T: Scalar> Expr<T> {
     }
 }
 
-/// A value in an expression, the same for all elements. Another value makes no other kernel.
+/// A value that is the same for all elements. Expressions that differ only in this value share a kernel.
 ///
-/// Operators take numbers as they are; this is for functions: `minimum(&x, scalar(1.0))`.
+/// Operators take plain numbers; functions need `scalar`: `minimum(&x, scalar(1.0))`.
 pub fn scalar<T: Scalar>(value: T) -> Expr<T> {
     Expr::new(Kind::Scalar(value.to_word()), arguments([]))
 }
 
-/// A value that is a part of the kernel: another value makes another kernel. Use it for what never changes.
+/// A value that is a constant of the kernel: another value needs another kernel. Use it for values that never change.
 pub fn constant<T: Scalar>(value: T) -> Expr<T> {
     Expr::new(Kind::Constant(value.to_word()), arguments([]))
 }
 
-/// What stands in an expression: a [`Tensor`](crate::expr::Tensor) by reference, or an [`Expr`].
+/// An operand of an expression: a [`Tensor`](crate::expr::Tensor) by reference, or an [`Expr`].
 ///
-/// Its methods are the functions on expressions; each stands as a free function in [`expr`](crate::expr) too.
+/// The functions on expressions are methods of operands, and free functions in [`expr`](crate::expr).
 pub trait Operand: Sized {
     /// The type of an element.
     type Elem: Scalar;
@@ -389,7 +389,7 @@ impl<T: Scalar> Operand for &Expr<T> {
     }
 }
 
-/// The text of an expression, with its views as `x0`, `x1` in the order in which they stand, and what these are.
+/// The text of an expression, in which its views are `x0`, `x1` in the order of the text, and a description of each view.
 pub(crate) fn describe(roots: &[&Arc<Node>]) -> (Vec<String>, Vec<String>) {
     let mut leaves: Vec<Leaf<'_>> = Vec::new();
     let texts = roots.iter().map(|root| text(root, &mut leaves, 0, &mut 400)).collect();
@@ -420,7 +420,7 @@ impl Leaf<'_> {
     }
 }
 
-/// Operators bind as in Rust; `binding` is what is around. Long expressions are cut off.
+/// The text of a node. Operators bind as in Rust; `binding` is the binding of the operator around the node. Long expressions are cut off.
 fn text<'a>(node: &'a Node, leaves: &mut Vec<Leaf<'a>>, binding: u8, budget: &mut usize) -> String {
     if *budget == 0 {
         return "…".into();

@@ -1,7 +1,8 @@
 //! Vector and tensor expressions that fuse into one kernel.
 //!
-//! Write arithmetic on [`Tensor`]s as in NumPy. An assignment of an expression, however long, is exactly one kernel: it reads every
-//! input once, and writes nothing in between.
+//! Write arithmetic on [`Tensor`]s as in NumPy. An assignment of an expression of any length is exactly one kernel. It reads every input
+//! once, and writes no intermediate results. [Steps](Expr::steps), [products with sparse matrices](SparseProduct) and [gathers](gather)
+//! from split tensors may take more kernels.
 //!
 //! ```
 //! use kernel_primitives::Device;
@@ -30,44 +31,45 @@
 //! | operators | `+ - * / %` and `-`, on numbers; `& \| ^ !`, on `bool` and integers; `<< >>`, on integers |
 //! | comparisons | [`eq`], [`ne`], [`lt`], [`le`], [`gt`], [`ge`], which give `bool`; [`select`] |
 //! | functions | those of [`Functions`] and [`PairFunctions`], free or as methods: `sin(&x)`, `x.sin()`, `x.cast::<f64>()` |
-//! | a table by index | [`gather`] |
+//! | elements of a vector by index | [`gather`] |
 //! | complex numbers | [`ComplexExpr`], a pair of expressions; [`ComplexTensor`] |
-//! | neighbours | [`stencil`] and [`convolve`], with a rule for those outside: [`Boundary`]; [`steps`](Expr::steps) of them |
+//! | neighbours | [`stencil`] and [`convolve`], with a rule for neighbours outside the tensor: [`Boundary`]; [`steps`](Expr::steps) of a stencil |
 //! | sparse matrices | `&a * &x` of a [`Csr`](crate::algorithms::Csr), a [`Sell`](crate::algorithms::Sell) or a [`Planned`](crate::algorithms::Planned) and a vector, with a factor and a sum around it: [`SparseProduct`] |
-//! | functions of one's own | closures over [`Expr`], which are traced, and [device functions](call) of a kernel module |
+//! | your own functions | closures over [`Expr`], which are traced, and [device functions](call) of a kernel module |
 //!
-//! A function that is generic over what it adds and multiplies takes an [`Expr`] as it takes an `f64`. Called once, it returns the
-//! expression of all that it does. [`assign_all`] computes several results in one kernel, and [`Prepared`] does so often.
-//! [`Reductions`] reduces an expression to a value, or along axes; the result is no part of another expression, see below.
+//! A function that is generic over its number type takes an [`Expr`] as well as an `f64`. One call with an [`Expr`] returns the expression
+//! of all its operations. [`assign_all`] computes several results in one kernel, and [`Prepared`] repeats such an assignment at a low cost.
+//! [`Reductions`] reduces an expression to a value, or along axes; another expression cannot contain the reduction, see below.
 //!
 //! # Rules
 //!
-//! **Types.** Operands of two types are converted to their common type, see [`DType`]. Results are assigned to tensors of their own
-//! type; [`cast`](Functions::cast) converts. A number has the type of what it is combined with.
+//! **Types.** Operands of two types are converted to their common type, see [`DType`]. Results are assigned to tensors of the same type;
+//! [`cast`](Functions::cast) converts. A number takes the type of the operand that it is combined with.
 //!
-//! **Values.** The traits of [`element`](crate::element) define them. Each operation rounds to its type, and nothing is contracted
-//! unless you [ask](Expr::contract) for it. Integers wrap, `/` and `%` of integers truncate, and a division of integers by zero is
-//! an [`Error::Fault`](crate::Error::Fault). All but the elementary functions give the same bits on a GPU and on the CPU.
+//! **Values.** The traits of [`element`](crate::element) define the value of each operation. Each operation rounds to its type, and none is
+//! contracted unless you call [`contract`](Expr::contract). Integers wrap, `/` and `%` of integers truncate, and a division of integers by
+//! zero is an [`Error::Fault`](crate::Error::Fault). All operations except the elementary functions give the same bits on a GPU and on the
+//! CPU.
 //!
-//! **Shapes.** NumPy's rules hold: the shapes of what is read broadcast to the target's, and in a reduction to each other. A target may
-//! be read in its own places, `x.assign(&x * 2.0)`. Any other overlap is an error.
+//! **Shapes.** NumPy's rules hold: the shapes of the operands broadcast to the target's shape, and in a reduction to each other. An
+//! expression may read its target at the element that it computes, as in `x.assign(&x * 2.0)`. Any other overlap is an error.
 //!
-//! **Reductions.** An expression inside a reduction is computed in the reduction's kernel. A reduction inside an expression does not
-//! compile: compute it before, into a tensor by [`tensor`](ReductionExpr::tensor) or to a number by [`item`](ReductionExpr::item).
+//! **Reductions.** The kernel of a reduction also computes the expression inside it. A reduction inside an expression does not compile:
+//! compute the reduction first, into a tensor by [`tensor`](ReductionExpr::tensor) or to a number by [`item`](ReductionExpr::item).
 //! [`keep_axes`](ReductionExpr::keep_axes) gives the tensor a shape that broadcasts; its example is a softmax in three kernels.
 //!
 //! # How it runs
 //!
-//! On a GPU, the host writes the kernel's PTX the first time that an expression of its form is evaluated, and the driver compiles it: no
-//! toolkit is needed. Another evaluation of the same form, with other tensors and numbers, finds the kernel. Two forms differ by their
-//! operations, by which of their tensors are the same, and by how the tensors lie in memory.
+//! On a GPU, the host writes the kernel's PTX at the first evaluation of an expression of its form, and the driver compiles it. This needs
+//! no toolkit. A later evaluation of the same form, with other tensors and numbers, reuses the kernel. The form of an expression is its
+//! operations, which of its tensors are the same, and how the tensors lie in memory.
 //!
-//! The kernel accesses contiguous elements by 16 bytes. It reads transposed tensors by tiles, through shared memory. For other layouts it
-//! computes addresses from strides that are parameters of the launch. [`Tensor::ptx`] shows the kernel. A [`Prepared`] assignment has a
-//! kernel of its own, with its numbers in it.
+//! The kernel accesses contiguous elements in vectors of 16 bytes. It reads transposed tensors by tiles, through shared memory. For other
+//! layouts it computes addresses from strides, which are parameters of the launch. [`Tensor::ptx`] shows the kernel. A [`Prepared`]
+//! assignment has its own kernel, which contains its numbers as constants.
 //!
 //! On the emulator's device, expressions are not emulated: the CPU's cores compute them, in chunks that stay in the caches.
-//! [`Counters`](crate::Counters) count them as launches there, too.
+//! [`Counters`](crate::Counters) count each evaluation as a launch there, too.
 
 mod assignments;
 mod call;

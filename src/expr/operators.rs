@@ -9,8 +9,8 @@ use super::graph::{Expr, Op, Operand, scalar, shift_count};
 use super::split::SplitTensor;
 use super::tensor::Tensor;
 
-/// An operator of two operands, in their common type; and of an operand and a number of its type. A tensor of one device has none with one
-/// that is split.
+/// An operator of two operands in their common type, and of an operand and a number of its type. There is none for a tensor of one device
+/// and a split tensor.
 macro_rules! binary {
     ($($trait:ident $method:ident $op:ident $bound:ident: $($number:ty),*;)*) => {$(
         binary!(@pairs $trait $method $op $bound; Tensor<T>; Tensor<U>, &Tensor<U>, Expr<U>, &Expr<U>);
@@ -62,7 +62,7 @@ binary! {
     BitXor bitxor Xor Logical: bool, i8, i16, i32, i64, u8, u16, u32, u64;
 }
 
-/// Shifts: by integers of any type.
+/// Shifts by integers of any type.
 macro_rules! shifts {
     ($($trait:ident $method:ident $op:ident: $($a:ty),*;)*) => {$($(
         impl<T: Integral, B: Operand<Elem: Integral>> $trait<B> for $a {

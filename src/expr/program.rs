@@ -1,4 +1,4 @@
-//! From a graph to a program: instructions in order, each computed once.
+//! Turns a graph into a program: a list of instructions, each of which is computed once.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -14,34 +14,35 @@ use super::layout::shape::{Layout, MAX_RANK, Shape};
 use super::neighbours::neighbour::{Shift, Spare};
 use super::neighbours::weighted::Taps;
 
-/// What computes the outputs' elements of the inputs': the identity of a kernel, beside how its operands lie.
+/// A program: it computes the elements of the outputs from those of the inputs. A kernel is identified by its program and the layouts of
+/// its operands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Program {
     pub(crate) code: Vec<Instruction>,
     pub(crate) inputs: Vec<Input>,
     /// The types of the scalars.
     pub(crate) scalars: Vec<DType>,
-    /// From the place that is computed to those of neighbours.
+    /// The distances from the element that is computed to its neighbours.
     pub(crate) shifts: Vec<Shift>,
-    /// Of weighted sums.
+    /// The weights of weighted sums.
     pub(crate) taps: Vec<Arc<Taps>>,
     /// The values that are results, in the order of the roots.
     pub(crate) results: Vec<u32>,
 }
 
-/// What a program reads.
+/// An input of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Input {
     pub(crate) dtype: DType,
-    /// Read at places that are computed; else at the results' place.
+    /// Whether it is read at indices that are computed. Otherwise it is read at the results' index.
     pub(crate) gathered: bool,
-    /// Read beside the results' place too.
+    /// Whether it is also read at a distance from the results' index.
     pub(crate) shifted: bool,
-    /// What memory has around it.
+    /// The elements around the view in its memory.
     pub(crate) spare: Option<Spare>,
 }
 
-/// One value. Arguments are numbers of earlier values, unless the instruction says otherwise.
+/// Computes one value. Arguments are the numbers of earlier values, unless the instruction says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Instruction {
     pub(crate) what: What,
@@ -51,13 +52,13 @@ pub(crate) struct Instruction {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum What {
-    /// Of this input, the element at this place.
+    /// The element of this input at the results' index.
     Load(u32),
-    /// Of this input, which has one axis and is not broadcast, the element that the argument counts.
+    /// The element of this input at the index that the argument gives. The input has one axis and is not broadcast.
     Gather(u32),
-    /// Of this input, the element at a distance: the shift of that number.
+    /// The element of this input at a distance: the number of the shift.
     Neighbour(u32, u32),
-    /// Of this input, the weighted sum of that number.
+    /// A weighted sum of elements of this input: the number of its weights.
     Weighted(u32, u32),
     /// This scalar.
     Scalar(u32),
@@ -66,7 +67,7 @@ pub(crate) enum What {
     /// The number of the element, or its index along an axis of the results' shape.
     Index(Option<usize>),
     Op(Op),
-    /// Of a distribution by (seed, element's number).
+    /// A random number of a distribution. The arguments are the seed and the element's number.
     Random(Distribution),
     Call(FunctionRef),
 }
@@ -87,7 +88,7 @@ impl Instruction {
 }
 
 impl Op {
-    /// Whether it is a division of integers, which by zero is a fault.
+    /// Whether it divides integers. Division by zero is then a fault.
     pub(crate) fn divides_integers(self, dtype: DType) -> bool {
         self.divides() && dtype.is_integer()
     }
@@ -106,7 +107,7 @@ impl Op {
 }
 
 impl Program {
-    /// The indices that are used: in a nest, operands without memory that come after the others.
+    /// The indices that the program uses. In a nest, they are operands without memory, after all other operands.
     pub(crate) fn indices(&self) -> impl Iterator<Item = Option<usize>> {
         self.code.iter().filter_map(|instruction| match instruction.what {
             What::Index(axis) => Some(axis),
@@ -114,7 +115,7 @@ impl Program {
         })
     }
 
-    /// Where their values lie in the results' shape: elements whose places are their values.
+    /// The layouts of the indices in the results' shape. They describe elements whose offsets are the indices' values.
     pub(crate) fn index_layouts(&self, shape: &Shape) -> impl Iterator<Item = Layout> {
         let countable = shape.elements().is_some();
         self.indices().filter(move |_| countable).map(|axis| {
@@ -127,13 +128,13 @@ impl Program {
         })
     }
 
-    /// The axes along which neighbours are.
+    /// The axes along which the program reads neighbours.
     pub(crate) fn shifted(&self) -> Axes {
         self.shifts.iter().fold(Axes::default(), |all, shift| Axes(all.0 | shift.axes().0))
     }
 
-    /// The parts that are read of a view that is the input of this number: all of it, unless only neighbours are read, or weighted sums
-    /// of such.
+    /// The parts of a view that the program reads, if the view is the input with this number: the whole view, unless the program reads only
+    /// neighbours or weighted sums of neighbours.
     pub(crate) fn parts(&self, input: usize, view: &Layout) -> Vec<Layout> {
         let mut parts = Vec::new();
         let spare = self.inputs[input].spare;
@@ -152,7 +153,7 @@ impl Program {
                     if (taps.first..=taps.first + last as isize).contains(&0) {
                         return vec![*view];
                     }
-                    // All on one side: what those in between read, the nearest and the farthest read together.
+                    // All neighbours are on one side: the nearest and the farthest together read all that those in between read.
                     parts.extend([0, last].map(|number| taps.shift(number).part_of(view, spare)));
                 }
                 _ => {}
@@ -161,12 +162,12 @@ impl Program {
         parts
     }
 
-    /// The values that results are made of. Others are there for their shapes.
+    /// The values that the results depend on. All other values are there for their shapes.
     fn needed(&self) -> Vec<bool> {
         self.needed_by(&self.results)
     }
 
-    /// The values that some are made of, and these.
+    /// These values and all values that they depend on.
     pub(crate) fn needed_by(&self, values: &[u32]) -> Vec<bool> {
         let mut needed = vec![false; self.code.len()];
         for &value in values {
@@ -180,7 +181,7 @@ impl Program {
         needed
     }
 
-    /// Whether it has none but short instructions.
+    /// Whether all its instructions are short.
     pub(crate) fn is_light(&self) -> bool {
         self.code.iter().all(|one| match one.what {
             What::Load(_) | What::Neighbour(..) | What::Scalar(_) | What::Constant(_) => true,
@@ -195,14 +196,14 @@ impl Program {
     }
 }
 
-/// A program and what it is applied to.
+/// A program with its inputs and scalars.
 pub(crate) struct Lowered {
     pub(crate) program: Program,
     pub(crate) inputs: Vec<Arc<View>>,
-    /// The operands that are given later, where there are such: then all inputs are.
+    /// The operands that are given later. If there are any, all inputs are given later.
     pub(crate) parameters: Vec<u32>,
     pub(crate) scalars: Vec<u64>,
-    /// Why there is no such program, if there is none.
+    /// The mistake in the expression, if there is one.
     pub(crate) wrong: Option<(ExpressionErrorKind, Arc<str>)>,
 }
 
@@ -219,7 +220,7 @@ pub(crate) fn lower<'a>(roots: impl IntoIterator<Item = &'a Arc<Node>>) -> Lower
     lower_numbers(roots, false)
 }
 
-/// The program that computes `roots` and nothing else: scalars are constants.
+/// The program that computes `roots` with scalars as constants.
 pub(crate) fn lower_fixed<'a>(roots: impl IntoIterator<Item = &'a Arc<Node>>) -> Lowered {
     lower_numbers(roots, true)
 }
@@ -255,7 +256,7 @@ struct Lowering {
 }
 
 impl Lowering {
-    /// The value of a node, after those of its arguments. Without recursion, as graphs may be deep.
+    /// The value of a node; the values of its arguments come first. Works without recursion, because graphs may be deep.
     fn value(&mut self, root: &Arc<Node>) -> u32 {
         let mut open: Vec<&Arc<Node>> = vec![root];
         while let Some(&node) = open.last() {
@@ -285,7 +286,7 @@ impl Lowering {
             Kind::Gather(view) => What::Gather(self.input(view, true)),
             Kind::Scalar(word) if self.fixed => What::Constant(*word),
             Kind::Scalar(word) => {
-                // By node, not by value: whether two values are equal is not the kernel's business.
+                // One scalar for each node, not for each value: the kernel must not depend on whether two values are equal.
                 let Lowered { program, scalars, .. } = &mut self.lowered;
                 program.scalars.push(node.dtype);
                 scalars.push(*word);
@@ -334,7 +335,7 @@ impl Lowering {
         })
     }
 
-    /// The numbers of an input that is read beside the results' place, and of a shift.
+    /// The numbers of an input and of the shift at which it is read.
     fn shifted(&mut self, view: &Arc<View>, shift: Shift) -> (u32, u32) {
         let input = self.input(view, false);
         let Program { inputs, shifts, .. } = &mut self.lowered.program;
@@ -375,7 +376,7 @@ impl Lowering {
 
 pub(crate) type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<FastHasher>>;
 
-/// A hash of few instructions, for keys that nobody chooses to collide.
+/// A hash that takes few instructions, for keys that no attacker chooses.
 #[derive(Default)]
 pub(crate) struct FastHasher(u64);
 

@@ -17,7 +17,7 @@ use super::layout::shape::{IntoShape, MAX_RANK, Shape};
 use super::program::{Lowered, lower};
 use super::tensor::Tensor;
 
-/// What combines two values.
+/// The operation that combines two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Fold {
     Sum,
@@ -31,13 +31,13 @@ pub(crate) enum Fold {
 }
 
 impl Fold {
-    /// Whether it is an index that is looked for.
+    /// Whether the result is an index.
     pub(crate) fn is_arg(self) -> bool {
         matches!(self, Self::ArgMin | Self::ArgMax)
     }
 }
 
-/// What is done to the combined value.
+/// The operation that is applied to the combined value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Finish {
     Nothing,
@@ -46,7 +46,7 @@ pub(crate) enum Finish {
     SquareRoot,
 }
 
-/// A reduction but for what it is of. The values combined have the type of the program's result.
+/// A reduction without its input. The combined values have the type of the program's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Spec {
     pub(crate) fold: Fold,
@@ -56,7 +56,7 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
-    /// The bits of what a reduction of no elements gives.
+    /// The bits of the result of a reduction of no elements.
     pub(crate) fn of_nothing(self) -> u64 {
         with_type!(self.to, T => match (self.fold, self.finish) {
             (Fold::ArgMin | Fold::ArgMax, _) => u64::MAX,
@@ -69,9 +69,9 @@ impl Spec {
     }
 }
 
-/// The type that sums and products are formed in: `f32` for the half types, else the type itself.
+/// The type in which sums and products are formed: `f32` for the half types, and the type itself for all other types.
 pub trait Summed: Numeric {
-    /// That type.
+    /// The type of sums and products.
     type Sum: Numeric;
 }
 macro_rules! summed {
@@ -82,14 +82,14 @@ summed!(
     f32 => f32, f64 => f64
 );
 
-/// A reduction of an expression, whose results are of type `T`: over all elements, or along [axes](Self::axes).
+/// A reduction of an expression over all elements, or along [axes](Self::axes). Its results have type `T`.
 ///
-/// It is computed in one kernel, which reads each operand once and writes only the results. It is no [`Operand`]: an expression takes
-/// its result, as a [tensor](Self::tensor) or a number.
+/// One kernel computes it, reads each operand once, and writes only the results. A reduction is not an [`Operand`]: compute it first, and
+/// use its result in an expression, as a [tensor](Self::tensor) or a number.
 ///
 /// Sums, products, means and norms of `f16` and `bf16` are formed in `f32`; integers wrap. For floats, the order in which values are
-/// combined depends on the shape, the layout and the device, and is the same in every run. For no elements, a sum is 0, a product 1, a
-/// minimum the greatest value and a maximum the least, an index `u64::MAX`, and a mean NaN.
+/// combined depends on the shape, the layout and the device, and is the same in every run. If there are no elements, a sum is 0, a product
+/// is 1, a minimum is the greatest value, a maximum is the least value, an index is `u64::MAX`, and a mean is NaN.
 ///
 /// ```
 /// use kernel_primitives::Device;
@@ -113,21 +113,21 @@ pub struct ReductionExpr<T> {
     pub(super) finish: Finish,
     pub(super) axes: Option<Vec<isize>>,
     pub(super) keep: bool,
-    /// For expressions without a tensor.
+    /// The stream or split, and the shape, for an expression without a tensor.
     pub(super) over: Option<Over>,
     _result: PhantomData<fn() -> T>,
 }
 
-/// Where an expression is reduced, with its extents.
+/// Where an expression is reduced, and its extents.
 pub(super) enum Over {
     Stream(Stream, Vec<usize>),
     Split(Split, Vec<usize>),
 }
 
-/// What is wrong with a reduction.
+/// A mistake in a reduction.
 type Mistake = (ExpressionErrorKind, String);
 
-/// The axes that are reduced, in order; all unless some are given.
+/// The axes that are reduced, in order. If none are given, all axes are reduced.
 pub(super) fn axes_of(given: Option<&[isize]>, shape: &Shape) -> Result<Vec<usize>, Mistake> {
     let rank = shape.rank() as isize;
     let Some(given) = given else { return Ok((0..shape.rank()).collect()) };
@@ -144,7 +144,7 @@ pub(super) fn axes_of(given: Option<&[isize]>, shape: &Shape) -> Result<Vec<usiz
     Ok(axes)
 }
 
-/// The shape of the results, in which axes that are reduced may stay with an extent of 1.
+/// The shape of the results. If `keep` is set, the reduced axes stay with an extent of 1.
 pub(super) fn kept_of(shape: &Shape, axes: &[usize], keep: bool) -> Result<Shape, Mistake> {
     let mut kept = Vec::new();
     for (axis, &extent) in shape.iter().enumerate() {
@@ -167,14 +167,14 @@ impl<T: Scalar> ReductionExpr<T> {
         Self { root: value.node, fold, finish, axes: None, keep: false, over: None, _result: PhantomData }
     }
 
-    /// Along these axes only; negative ones count from the last.
+    /// Reduces along these axes only. Negative axes count from the last.
     pub fn axes(mut self, axes: &[isize]) -> Self {
         self.axes = Some(axes.to_vec());
         self
     }
 
-    /// Keeps the axes that are reduced, with an extent of 1, so that the result broadcasts with what was reduced. The softmax of each row
-    /// of a matrix takes three kernels so; [`kernels::softmax_rows`](fn@crate::kernels::softmax_rows) is one.
+    /// Keeps the reduced axes with an extent of 1, so that the result broadcasts with the input. In this way, the softmax of each row of a
+    /// matrix takes three kernels; [`kernels::softmax_rows`](fn@crate::kernels::softmax_rows) is one kernel.
     ///
     /// ```
     /// use kernel_primitives::Device;
@@ -196,19 +196,19 @@ impl<T: Scalar> ReductionExpr<T> {
         self
     }
 
-    /// Gives the expression this shape and this stream. Expressions without a tensor need that, such as random numbers. The shapes of
-    /// tensors in it broadcast with this one.
+    /// Gives the expression a shape and a stream. An expression without a tensor, such as random numbers, needs them. The shapes of tensors
+    /// in the expression broadcast with this shape.
     pub fn over(mut self, stream: &Stream, shape: impl IntoShape) -> Self {
         self.over = Some(Over::Stream(stream.clone(), shape.extents().to_vec()));
         self
     }
 
-    /// Computes the reduction into `target`, which has the shape of the result.
+    /// Computes the reduction into `target`, which must have the shape of the result.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Expression`](primitives_host::Error::Expression) if shapes do not broadcast or fit, if there is no such axis, or
-    /// if the target overlaps what is read; and otherwise what [`Tensor::assign`] returns.
+    /// Returns [`Error::Expression`](primitives_host::Error::Expression) if shapes do not broadcast or fit, if an axis does not exist, or
+    /// if the target overlaps an input, and the errors of [`Tensor::assign`].
     #[track_caller]
     pub fn assign_to(&self, target: &Tensor<T>) -> Result<()> {
         let (place, lowered) = (Location::caller(), lower([&self.root]));
@@ -222,7 +222,7 @@ impl<T: Scalar> ReductionExpr<T> {
         evaluate(place, &[&target.view], &[results.expr().node])
     }
 
-    /// Whether what is reduced is split over devices.
+    /// Whether the input is split over devices.
     fn is_split(&self, lowered: &Lowered) -> bool {
         self.is_over_split() || matches!(lowered.wrong, Some((ExpressionErrorKind::BadSplit, _)))
     }
@@ -241,20 +241,20 @@ impl<T: Scalar> ReductionExpr<T> {
         reduce(place, &target.view, &shape, &axes, spec, (&self.root, lowered))
     }
 
-    /// Computes the reduction into a new tensor. Of what is split over devices, it is on the first device; see
-    /// [`split_tensor`](Self::split_tensor) for results that stay split. Faults of the other devices' kernels come from
-    /// [`Split::synchronize`].
+    /// Computes the reduction into a new tensor. If the input is split over devices, the result is on the first device; see
+    /// [`split_tensor`](Self::split_tensor) for results that stay split. [`Split::synchronize`] returns faults of the other devices'
+    /// kernels.
     ///
     /// # Errors
     ///
-    /// Returns what [`assign_to`](Self::assign_to) returns, and an error if the expression has no tensor and is not
-    /// [`over`](Self::over) a shape.
+    /// Returns the errors of [`assign_to`](Self::assign_to), and an error if the expression has no tensor and is not [`over`](Self::over) a
+    /// shape.
     #[track_caller]
     pub fn tensor(&self) -> Result<Tensor<T>> {
         Ok(self.computed(Location::caller())?.0)
     }
 
-    /// The results in a new tensor, and the split that they were computed on, if there is one.
+    /// Computes the results into a new tensor. Also returns the split on which they were computed, if there is one.
     fn computed(&self, place: &'static Location<'static>) -> Result<(Tensor<T>, Option<Split>)> {
         let lowered = lower([&self.root]);
         if self.is_split(&lowered) {
@@ -288,22 +288,22 @@ impl<T: Scalar> ReductionExpr<T> {
     ///
     /// # Errors
     ///
-    /// Returns what [`tensor`](Self::tensor) returns, and an error if there is more than one result.
+    /// Returns the errors of [`tensor`](Self::tensor), and an error if there is more than one result.
     #[track_caller]
     pub fn item(&self) -> Result<T> {
         let (results, split) = self.computed(Location::caller())?;
         let value = results.item();
-        // All devices are done, and each stream has the faults of its own kernels: those of the first one were asked for.
+        // All devices are done. Each stream has the faults of its own kernels; `item` has returned those of the first stream.
         let faultless = split.map_or(Ok(()), |split| split.check_faults());
         value.and_then(|value| faultless.map(|()| value))
     }
 
-    /// The PTX of the kernel that [`tensor`](Self::tensor) launches on a GPU of an architecture, given as compute capability times
-    /// ten, with as many multiprocessors as this device has.
+    /// The PTX of the kernel that [`tensor`](Self::tensor) launches on a GPU of an architecture, given as compute capability times ten. The
+    /// GPU is assumed to have as many multiprocessors as this device.
     ///
     /// # Errors
     ///
-    /// Returns what [`Tensor::ptx`] returns.
+    /// Returns the errors of [`Tensor::ptx`].
     #[track_caller]
     pub fn ptx(&self, arch: u32) -> Result<String> {
         let place = Location::caller();
@@ -314,7 +314,7 @@ impl<T: Scalar> ReductionExpr<T> {
         reduction_text(place, &target.view, &shape, &axes, spec, (&self.root, &lowered), arch)
     }
 
-    /// The shape of what is reduced, the axes, and the shape of the result.
+    /// The shape of the input, the reduced axes, and the shape of the result.
     fn shapes(&self, place: &Location<'_>, lowered: &Lowered) -> Result<(Shape, Vec<usize>, Shape)> {
         let fail = |kind, reason: String| mistake(place, kind, reason, &[&self.root]);
         if let Some((kind, reason)) = &lowered.wrong {
@@ -374,7 +374,7 @@ pub trait Reductions: Functions {
         ReductionExpr::new(self.cast::<<Self::Item as Summed>::Sum>(), Fold::Sum, Finish::Mean)
     }
 
-    /// The square root of the sum of the squares. It overflows where a square does.
+    /// The square root of the sum of the squares. It overflows if a square overflows.
     fn norm(&self) -> ReductionExpr<Self::Item>
     where
         Self::Item: Summed + Floating,
@@ -394,12 +394,14 @@ pub trait Reductions: Functions {
         ReductionExpr::new(self.to_expr(), Fold::Max, Finish::Nothing)
     }
 
-    /// The index of the first of the smallest elements, or of the first NaN: counted among what is reduced, outermost axis first.
+    /// The index of the smallest element, or of the first NaN. If several elements are smallest, it is the first of them. The index counts
+    /// the reduced elements, outermost axis first.
     fn arg_min(&self) -> ReductionExpr<u64> {
         ReductionExpr::new(self.to_expr(), Fold::ArgMin, Finish::Nothing)
     }
 
-    /// The index of the first of the largest elements, or of the first NaN: counted among what is reduced, outermost axis first.
+    /// The index of the largest element, or of the first NaN. If several elements are largest, it is the first of them. The index counts
+    /// the reduced elements, outermost axis first.
     fn arg_max(&self) -> ReductionExpr<u64> {
         ReductionExpr::new(self.to_expr(), Fold::ArgMax, Finish::Nothing)
     }

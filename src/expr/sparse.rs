@@ -16,10 +16,10 @@ use super::graph::{Expr, Kind, Node, Op, Operand, View};
 use super::tensor::Tensor;
 use crate::algorithms::{Csr, CsrIndex, Planned, Run, Sell, SparseMatrix, Spmv, spmv_by, spmv_with};
 
-/// A sparse matrix times a vector, times a factor: `&a * &x`, `2.0 * (&a * &x)`. Nothing is computed yet.
+/// The product of a sparse matrix and a vector, times a factor: `&a * &x`, `2.0 * (&a * &x)`. The operators compute nothing.
 ///
-/// The sum with an expression, or the difference of one and this, is a [`SparseSum`]. Either is computed into a tensor by the launches of
-/// [`spmv`](fn@crate::algorithms::spmv): one, or two by merge path. They scale and add each row's result as they write it:
+/// Its sum with an expression, or their difference, is a [`SparseSum`]. To compute a product or a sum into a tensor takes the launches of
+/// [`spmv`](fn@crate::algorithms::spmv): one launch, or two with merge path. They scale and add each row's result as they write it:
 ///
 /// ```
 /// use kernel_primitives::algorithms::Csr;
@@ -43,15 +43,16 @@ use crate::algorithms::{Csr, CsrIndex, Planned, Run, Sell, SparseMatrix, Spmv, s
 /// # }
 /// ```
 ///
-/// Results are of the type that accumulates, which is `f32` for halves. The numbers multiply: `2.0 * (3.0 * (&a * &x))` is
-/// `6.0 * (&a * &x)`. As in BLAS, what has the factor 0 takes no part, so that a NaN in it does not come through. This holds for the product
-/// and for a vector that is added; any other expression is computed as it stands.
+/// The results have the accumulation type, which is `f32` for halves. Factors multiply: `2.0 * (3.0 * (&a * &x))` is `6.0 * (&a * &x)`. As
+/// in BLAS, a term with the factor 0 is not read, so a NaN in it does not reach the result. This holds for the product and for a vector
+/// that is added; any other expression is computed as written.
 ///
-/// Sums of floats have the bits of [`spmv`](fn@crate::algorithms::spmv), except on an emulator that checks nothing. There all cores of the CPU
-/// compute them without emulating kernels, each row from the left.
+/// Sums of floats have the same bits as those of [`spmv`](fn@crate::algorithms::spmv), except on an unchecked emulator. There, all cores of
+/// the CPU compute them without emulating kernels, and add up each row from the left.
 ///
-/// [`Tensor::assign`] takes no products, and a product has no functions: assign it, and go on with the tensor. The vector is a tensor, too:
-/// [`spmv`](fn@crate::algorithms::spmv) takes computed ones, and [`spmm`](fn@crate::algorithms::spmm) several.
+/// [`Tensor::assign`] does not take products, and functions do not take them either: assign a product to a tensor, and go on with the
+/// tensor. The vector must be a tensor: [`spmv`](fn@crate::algorithms::spmv) also takes computed vectors, and
+/// [`spmm`](fn@crate::algorithms::spmm) takes several vectors.
 #[must_use = "nothing is computed before `tensor` or `assign_to`"]
 pub struct SparseProduct<'a, M, X, T> {
     matrix: &'a M,
@@ -59,10 +60,11 @@ pub struct SparseProduct<'a, M, X, T> {
     factor: T,
 }
 
-/// A [`SparseProduct`] and an expression that is added. Nothing is computed yet.
+/// The sum of a [`SparseProduct`] and an expression. The operators compute nothing.
 ///
-/// The product's kernels add a vector, or a number times one, that lies in a row, and is the target itself or in other memory. Any other
-/// expression is computed before, by a kernel of its own into memory of its own. It broadcasts as in [`Tensor::assign`].
+/// The product's kernels can add a contiguous vector, or a number times such a vector, if the vector is the target itself or in other
+/// memory. A separate kernel computes any other expression first, into temporary memory. The expression broadcasts as in
+/// [`Tensor::assign`].
 #[must_use = "nothing is computed before `tensor` or `assign_to`"]
 pub struct SparseSum<'a, M, X, T> {
     product: SparseProduct<'a, M, X, T>,
@@ -93,11 +95,11 @@ where
         SparseSum { product: self, addend: Some(addend) }
     }
 
-    /// Computes it into `target`: see [`SparseSum::assign_to`].
+    /// Computes the product into `target`: see [`SparseSum::assign_to`].
     ///
     /// # Errors
     ///
-    /// Returns what [`SparseSum::assign_to`] returns.
+    /// Returns the errors of [`SparseSum::assign_to`].
     #[track_caller]
     pub fn assign_to<Tag>(&self, target: &Tensor<T>) -> Result<()>
     where
@@ -106,11 +108,11 @@ where
         self.assign_on(target.stream(), target)
     }
 
-    /// As [`assign_to`](Self::assign_to): see [`SparseSum::assign_on`].
+    /// Computes the product into `target`, on any stream: see [`SparseSum::assign_on`].
     ///
     /// # Errors
     ///
-    /// Returns what [`SparseSum::assign_on`] returns.
+    /// Returns the errors of [`SparseSum::assign_on`].
     #[track_caller]
     pub fn assign_on<'r, Tag>(&self, run: impl Into<Run<'r>>, target: &Tensor<T>) -> Result<()>
     where
@@ -119,11 +121,11 @@ where
         SparseSum { product: self.clone(), addend: None }.assign_on(run, target)
     }
 
-    /// Computes it into a new vector: see [`SparseSum::tensor`].
+    /// Computes the product into a new vector: see [`SparseSum::tensor`].
     ///
     /// # Errors
     ///
-    /// Returns what [`SparseSum::tensor`] returns.
+    /// Returns the errors of [`SparseSum::tensor`].
     #[track_caller]
     pub fn tensor<Tag>(&self) -> Result<Tensor<T>>
     where
@@ -139,16 +141,17 @@ where
     X: Scalar + Accumulate<Accum = T>,
     T: Numeric + Arithmetic,
 {
-    /// Computes the sum into `target`, a vector with an element for each row of the matrix. The expression may read the target; the vector that
-    /// the matrix multiplies may have no element of it.
+    /// Computes the sum into `target`, a vector with an element for each row of the matrix. The expression may read the target. The vector
+    /// that the matrix multiplies must not have an element in common with the target.
     ///
-    /// A vector that is multiplied is copied first if it does not lie in a row, or if it is in the target's memory. A target that does not lie
-    /// in a row is written by a kernel of its own. If the call fails before it launches the product, the target stays as it was.
+    /// The call first copies this vector if it is not contiguous, or if it is in the target's memory. A separate kernel writes a target
+    /// that is not contiguous. If the call fails before it launches the product, the target stays as it was.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Expression`](primitives_host::Error::Expression) if a vector does not have the matrix's shape, or if the target overlaps
-    /// the vector that the matrix multiplies. Otherwise returns what [`spmv`](fn@crate::algorithms::spmv) and [`Tensor::assign`] return.
+    /// Returns [`Error::Expression`](primitives_host::Error::Expression) if a vector does not have the matrix's shape, or if the target
+    /// overlaps the vector that the matrix multiplies. Also returns the errors of [`spmv`](fn@crate::algorithms::spmv) and
+    /// [`Tensor::assign`].
     #[track_caller]
     pub fn assign_to<Tag>(&self, target: &Tensor<T>) -> Result<()>
     where
@@ -157,14 +160,15 @@ where
         self.assign_on(target.stream(), target)
     }
 
-    /// As [`assign_to`](Self::assign_to), on another stream, or with memory that stays for the next call, by a [`Run`] with a
-    /// [workspace](Run::with).
+    /// As [`assign_to`](Self::assign_to), on any stream. A [`Run`] with a [workspace](Run::with) keeps the temporary memory for the next
+    /// call.
     ///
-    /// In a [capture](Stream::capture), the graph keeps the memory that the call needs. A workspace must have enough for the product already.
+    /// In a [capture](Stream::capture), the graph keeps the memory that the call needs. If there is a workspace, it must already be large
+    /// enough for the product.
     ///
     /// # Errors
     ///
-    /// Returns what [`assign_to`](Self::assign_to) returns.
+    /// Returns the errors of [`assign_to`](Self::assign_to).
     #[track_caller]
     pub fn assign_on<'r, Tag>(&self, run: impl Into<Run<'r>>, target: &Tensor<T>) -> Result<()>
     where
@@ -181,12 +185,12 @@ where
         self.store::<Tag>(place, run, &stream, target)
     }
 
-    /// Computes the sum into a new vector, on the stream of the one that the matrix multiplies.
+    /// Computes the sum into a new vector, on the stream of the vector that the matrix multiplies.
     ///
     /// # Errors
     ///
-    /// Returns what [`assign_to`](Self::assign_to) returns, and [`Error::Allocation`](primitives_host::Error::Allocation) if there is not enough
-    /// memory.
+    /// Returns the errors of [`assign_to`](Self::assign_to), and [`Error::Allocation`](primitives_host::Error::Allocation) if there is not
+    /// enough memory.
     #[track_caller]
     pub fn tensor<Tag>(&self) -> Result<Tensor<T>>
     where
@@ -197,7 +201,7 @@ where
         Ok(target)
     }
 
-    /// An error unless the vectors are of the matrix's shape.
+    /// Returns an error if a vector does not fit the matrix's shape.
     fn check(&self, place: &Location<'_>, target: &Tensor<T>) -> Result<()> {
         let SparseProduct { matrix, x, .. } = &self.product;
         let (rows, columns) = matrix.shape();
@@ -215,7 +219,7 @@ where
         Ok(())
     }
 
-    /// Computes the sum into a target that lies in a row, and was checked.
+    /// Computes the sum into a contiguous target, which was checked.
     fn store<Tag>(
         &self,
         place: &'static Location<'static>,
@@ -227,7 +231,7 @@ where
         M::Value: Spmv<X, M::Index, PlusTimes, Axpby<T>, Tag>,
     {
         let SparseProduct { matrix, x, factor: alpha } = &self.product;
-        // A launch gets no other part of the memory that it writes.
+        // A launch must not read another part of the memory that it writes.
         let apart = |view: &View| view.layout.is_contiguous() && !view.storage.same_as(&target.view.storage);
         let copy;
         let x = if apart(&x.view) {
@@ -240,7 +244,7 @@ where
         // The factor of what is added, and the vector, unless that is the target.
         let (beta, z) = match self.addend.as_ref().map(|addend| (&addend.node, scaled::<T>(&addend.node))) {
             None => (T::ZERO, None),
-            // It is not read, wherever it lies.
+            // With the factor 0, the vector is not read. So its layout does not matter.
             Some((_, Some((beta, view)))) if beta == T::ZERO && view.layout.broadcast_to(&target.shape()).is_some() => {
                 (T::ZERO, None)
             }
@@ -248,7 +252,7 @@ where
             Some((_, Some((beta, view)))) if view.layout.shape == target.shape() && apart(view) => {
                 (beta, Some(Tensor::<T>::at(view.storage.clone(), stream.clone(), view.layout)))
             }
-            // Not into the target: that keeps its elements until the product is launched.
+            // The sum must not be computed in the target, which keeps its elements until the product is launched.
             Some((node, _)) => {
                 let sum = vector::<T>(stream, target.len())?;
                 evaluate(place, &[&sum.view], std::slice::from_ref(node))?;
@@ -278,7 +282,7 @@ where
     }
 }
 
-/// A vector for one computation. If `stream` captures, the graph keeps it.
+/// A temporary vector. If `stream` captures, the graph keeps it.
 fn vector<T: Scalar>(stream: &Stream, len: usize) -> Result<Tensor<T>> {
     Tensor::from_buffer(stream, len, temporary(stream, len)?)
 }

@@ -13,11 +13,11 @@ use super::evaluate::{evaluate, kernel_text, mistake};
 use super::graph::{Expr, Kind, Operand, View, arguments, scalar};
 use super::layout::shape::{IntoShape, IntoSlices, Layout, MAX_RANK, Shape};
 
-/// Elements of device memory with a shape: what expressions read and write. One with a single axis is a vector.
+/// An array in device memory with a shape. Expressions read and write tensors. A tensor with a single axis is a vector.
 ///
-/// A tensor is a view: a clone, a slice or a transpose of it has the same elements, which are freed after the last view. So
-/// assignments take it by reference, and a view can be assigned to. Work on tensors is in the order of the stream that they were
-/// made on, or waits for it.
+/// A tensor is a view: a clone, a slice or a transpose of it has the same elements, which are freed after the last view. So assignments
+/// take it by reference, and you can assign to a view. Work on a tensor runs in the order of the stream that it was created on. A use on
+/// another stream waits for earlier uses of the elements.
 ///
 /// ```
 /// use kernel_primitives::Device;
@@ -69,11 +69,11 @@ impl<T: Scalar> Operand for Tensor<T> {
 }
 
 impl<T: Scalar> Tensor<T> {
-    /// A copy of `data`, which has as many elements as `shape`, outermost axis first.
+    /// Creates a tensor with a copy of `data`, which must have as many elements as `shape`, outermost axis first.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Expression`] if it has another number of elements, or if there are more than [`MAX_RANK`] axes; and
+    /// Returns [`Error::Expression`] if `data` has another number of elements, or if there are more than [`MAX_RANK`] axes, and
     /// [`Error::Allocation`] if there is not enough memory.
     #[track_caller]
     pub fn from_slice(stream: &Stream, shape: impl IntoShape, data: &[T]) -> Result<Self> {
@@ -81,7 +81,7 @@ impl<T: Scalar> Tensor<T> {
         Ok(Self::of(stream, Layout::contiguous(shape), stream.buffer_from(data)?))
     }
 
-    /// All elements zero, or `false`.
+    /// Creates a tensor whose elements are all zero, or `false`.
     ///
     /// # Errors
     ///
@@ -92,22 +92,24 @@ impl<T: Scalar> Tensor<T> {
         Ok(Self::of(stream, Layout::contiguous(shape), stream.buffer_zeroed(shape.elements().unwrap_or(usize::MAX))?))
     }
 
-    /// Unspecified elements, to be assigned. The emulator reports those that are read before they are written.
+    /// Creates a tensor with unspecified elements. Assign them before you read them: the emulator reports an element that is read before it
+    /// is written.
     ///
     /// # Errors
     ///
-    /// Returns what [`zeros`](Self::zeros) returns.
+    /// Returns the errors of [`zeros`](Self::zeros).
     #[track_caller]
     pub fn uninit(stream: &Stream, shape: impl IntoShape) -> Result<Self> {
         let shape = checked_shape(&shape, None)?;
         Ok(Self::of(stream, Layout::contiguous(shape), stream.buffer_uninit(shape.elements().unwrap_or(usize::MAX))?))
     }
 
-    /// The elements of a buffer, which has as many as `shape`. Work on it is in the order of `stream`.
+    /// Creates a tensor from the elements of a buffer, which must have as many as `shape`. Work on the tensor runs in the order of
+    /// `stream`.
     ///
     /// # Errors
     ///
-    /// Returns what [`from_slice`](Self::from_slice) returns, and [`Error::WrongDevice`] if the buffer is not on the stream's device.
+    /// Returns the errors of [`from_slice`](Self::from_slice), and [`Error::WrongDevice`] if the buffer is not on the stream's device.
     #[track_caller]
     pub fn from_buffer(stream: &Stream, shape: impl IntoShape, buffer: Buffer<T>) -> Result<Self> {
         let shape = checked_shape(&shape, Some(buffer.len()))?;
@@ -132,7 +134,7 @@ impl<T: Scalar> Tensor<T> {
         Self::of_view(Arc::new(View { storage, stream, layout, dtype: T::DTYPE, spare: None, origin: None }))
     }
 
-    /// The tensor of a view, whose elements are of `T`.
+    /// The tensor of a view. The elements of the view have the type `T`.
     pub(super) fn of_view(view: Arc<View>) -> Self {
         Self { view, _elements: PhantomData }
     }
@@ -142,7 +144,7 @@ impl<T: Scalar> Tensor<T> {
         Self::at(self.view.storage.clone(), self.view.stream.clone(), layout)
     }
 
-    /// The extents.
+    /// The extents of all axes.
     pub fn shape(&self) -> Shape {
         self.view.layout.shape
     }
@@ -182,7 +184,7 @@ impl<T: Scalar> Tensor<T> {
         self.view.layout.is_contiguous()
     }
 
-    /// The same elements, with work on them enqueued on another stream, after what is enqueued now.
+    /// Returns a view of the same elements that enqueues its work on another stream, after the work that is enqueued now.
     pub fn on(&self, stream: &Stream) -> Self {
         Self::at(self.view.storage.clone(), stream.clone(), self.view.layout)
     }
@@ -195,9 +197,9 @@ impl<T: Scalar> Tensor<T> {
         if self.is_contiguous() { all.slice(start..start + self.len()).ok() } else { None }
     }
 
-    /// The elements as a slice to write, for [algorithms](crate::algorithms) and kernels; `None` if they are not contiguous, if they were
-    /// imported to be read, or if the tensor is not the only view of its memory: a clone, a slice, an expression or a
-    /// [`Prepared`](super::Prepared) has it, too.
+    /// The elements as a slice to write, for [algorithms](crate::algorithms) and kernels. Returns `None` if the elements are not
+    /// contiguous, if they were imported as read-only, or if the tensor is not the only view of its memory: if a clone, a slice, an
+    /// expression or a [`Prepared`](super::Prepared) also uses this memory.
     ///
     /// ```
     /// use kernel_primitives::algorithms::inclusive_scan;
@@ -227,11 +229,11 @@ impl<T: Scalar> Tensor<T> {
         all.into_slice(start..start + len).ok()
     }
 
-    /// Copies the elements to the host, outermost axis first, after everything that writes them.
+    /// Copies the elements to the host, outermost axis first. The copy waits for all earlier writes of the elements.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Fault`] if a kernel that writes them had a fault, or an error of the copy.
+    /// Returns [`Error::Fault`] if a kernel that writes the elements had a fault, and the errors of the copy.
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>> {
         match self.as_slice() {
@@ -240,11 +242,11 @@ impl<T: Scalar> Tensor<T> {
         }
     }
 
-    /// The only element.
+    /// Copies the only element to the host.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Expression`] if there is not exactly one, and otherwise what [`to_vec`](Self::to_vec) returns.
+    /// Returns [`Error::Expression`] if the tensor does not have exactly one element, and the errors of [`to_vec`](Self::to_vec).
     #[track_caller]
     pub fn item(&self) -> Result<T> {
         if self.len() != 1 {
@@ -254,11 +256,11 @@ impl<T: Scalar> Tensor<T> {
         Ok(self.to_vec()?[0])
     }
 
-    /// This tensor if its elements are contiguous, and otherwise a contiguous copy.
+    /// Returns this tensor if its elements are contiguous, and a contiguous copy otherwise.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Allocation`] if there is not enough memory, or an error of the copy.
+    /// Returns [`Error::Allocation`] if there is not enough memory, and the errors of the copy.
     #[track_caller]
     pub fn contiguous(&self) -> Result<Self> {
         if self.is_contiguous() {
@@ -271,8 +273,8 @@ impl<T: Scalar> Tensor<T> {
 
     // Views.
 
-    /// The elements of slices of the leading axes, as in NumPy: a range keeps its axis, negative bounds count from the end,
-    /// `AxisSlice::from(..).by(-1)` turns an axis round, and a single index removes its axis.
+    /// Returns a view of slices along the leading axes, as in NumPy. A range keeps its axis, and a single index removes its axis. Negative
+    /// bounds count from the end. `AxisSlice::from(..).by(-1)` reverses an axis.
     ///
     /// ```
     /// # use kernel_primitives::{Device, expr::{AxisSlice, Tensor}};
@@ -287,8 +289,8 @@ impl<T: Scalar> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Expression`] if there are more slices than axes, an index is outside, or a step is 0. Ranges are cut off, as in
-    /// Python.
+    /// Returns [`Error::Expression`] if there are more slices than axes, if an index is out of bounds, or if a step is 0. A range that goes
+    /// beyond the axis is shortened, as in Python.
     #[track_caller]
     pub fn slice(&self, slices: impl IntoSlices) -> Result<Self> {
         let (slices, Layout { shape, strides, mut offset }) = (slices.slices(), self.view.layout);
@@ -317,7 +319,7 @@ impl<T: Scalar> Tensor<T> {
         Ok(self.with_layout(Layout { shape, strides: kept, offset }))
     }
 
-    /// The same elements in another shape, outermost axis first.
+    /// Returns a view of the same elements in another shape, outermost axis first.
     ///
     /// # Errors
     ///
@@ -371,11 +373,12 @@ impl<T: Scalar> Tensor<T> {
         self.with_layout(Layout { shape: shape.unwrap_or(Shape::SCALAR), strides: turned, offset })
     }
 
-    /// The elements repeated to a shape, as NumPy broadcasts. What is repeated can be read, not assigned to.
+    /// Returns a view that repeats the elements to a shape, as NumPy broadcasts. You can read a view that repeats elements, but you cannot
+    /// assign to it.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Expression`] if the shape does not broadcast to it.
+    /// Returns [`Error::Expression`] if the tensor's shape does not broadcast to the given shape.
     #[track_caller]
     pub fn broadcast_to(&self, shape: impl IntoShape) -> Result<Self> {
         let shape = checked_shape(&shape, None)?;
@@ -388,7 +391,7 @@ impl<T: Scalar> Tensor<T> {
         }
     }
 
-    /// The same with an axis of extent 1 before axis `axis`, or after all axes if `axis` is their number.
+    /// Returns a view with a new axis of extent 1 before axis `axis`, or after all axes if `axis` is the number of axes.
     ///
     /// # Errors
     ///
@@ -407,11 +410,12 @@ impl<T: Scalar> Tensor<T> {
         Ok(self.with_layout(Layout { shape: wider, strides, offset }))
     }
 
-    /// The memory from this tensor's first element, with any shape and strides. Strides are in elements, and may repeat elements.
+    /// Returns a view of this tensor's memory, from its first element, with any shape and strides. Strides are in elements. The view may
+    /// repeat elements.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Expression`] if that leaves the memory.
+    /// Returns [`Error::Expression`] if the view is not inside the memory.
     #[track_caller]
     pub fn as_strided(&self, shape: impl IntoShape, strides: &[isize]) -> Result<Self> {
         let shape = checked_shape(&shape, None)?;
@@ -428,23 +432,22 @@ impl<T: Scalar> Tensor<T> {
 
     // Assignments.
 
-    /// Computes `value` into this tensor's elements: one kernel.
+    /// Computes `value` into this tensor's elements, in one kernel.
     ///
-    /// `value` broadcasts to this tensor's shape. It may read this tensor's own elements in their places; another overlap is an
-    /// error.
+    /// `value` broadcasts to this tensor's shape. It may read this tensor at the element that it computes; any other overlap is an error.
     ///
     /// # Errors
     ///
     /// Returns [`Error::Expression`] if shapes do not broadcast, if there is an overlap, or if the view repeats elements;
-    /// [`Error::WrongDevice`] if a tensor is on another device; [`Error::Load`] if the driver refuses the kernel; and
-    /// [`Error::Fault`] if integers are divided by zero, or an index is outside of what is gathered. The emulator returns a fault from
-    /// this call, a GPU from a later one.
+    /// [`Error::WrongDevice`] if a tensor is on another device; [`Error::Load`] if the driver refuses the kernel; and [`Error::Fault`] if
+    /// an integer is divided by zero, or an index of a [`gather`](super::gather) is out of bounds. The emulator returns a fault from this
+    /// call; a GPU returns it from a later call.
     #[track_caller]
     pub fn assign(&self, value: impl Operand<Elem = T>) -> Result<()> {
         evaluate(Location::caller(), &[&self.view], &[value.expr().node])
     }
 
-    /// An assignment to this tensor, to be made together with others: see [`assign_all`](super::assign_all).
+    /// Describes an assignment to this tensor, for [`assign_all`](super::assign_all), which makes several assignments in one kernel.
     pub fn to(&self, value: impl Operand<Elem = T>) -> Assignment {
         Assignment::new(self.view.clone(), value.expr().node)
     }
@@ -454,9 +457,9 @@ impl<T: Scalar> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// Returns what [`assign`](Self::assign) returns before its launch; [`Error::NoImage`] if a function has no code for the
-    /// architecture, as in a build without the feature `cuda`; and [`Error::LaunchLimit`] if operands and scalars are more than a kernel
-    /// takes. That is 4096 bytes, of which a tensor and a number take 8, and a stride 4 or 8.
+    /// Returns the errors of [`assign`](Self::assign) before its launch; [`Error::NoImage`] if a function has no code for the architecture,
+    /// as in a build without the feature `cuda`; and [`Error::LaunchLimit`] if the parameters exceed the 4096 bytes that a kernel takes. A
+    /// tensor and a number take 8 bytes each, and a stride takes 4 or 8.
     ///
     /// ```
     /// # use kernel_primitives::{Device, expr::Tensor};
@@ -477,14 +480,14 @@ impl<T: Scalar> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// Returns what [`assign`](Self::assign) returns.
+    /// Returns the errors of [`assign`](Self::assign).
     #[track_caller]
     pub fn fill(&self, value: T) -> Result<()> {
         self.assign(scalar(value))
     }
 }
 
-/// The methods of a type of tensors that combine its elements with a value.
+/// Adds the methods that combine the elements of a tensor type with a value.
 macro_rules! updates {
     ($tensor:ident) => {
         $crate::expr::tensor::updates! { @ $tensor;
@@ -505,7 +508,7 @@ macro_rules! updates {
                 ///
                 /// # Errors
                 ///
-                /// Returns what [`assign`](Self::assign) returns.
+                /// Returns the errors of [`assign`](Self::assign).
                 #[track_caller]
                 pub fn $name<V: Operand>(&self, value: V) -> Result<()>
                 where
@@ -525,7 +528,7 @@ fn view_error(kind: ExpressionErrorKind, reason: String) -> Error {
     mistake(Location::caller(), kind, reason, &[])
 }
 
-/// The shape, with so many elements if that is given.
+/// Checks a shape, and its number of elements if `elements` is given.
 #[track_caller]
 pub(super) fn checked_shape(shape: &impl IntoShape, elements: Option<usize>) -> Result<Shape> {
     let extents = shape.extents();
@@ -546,7 +549,7 @@ pub(super) fn checked_shape(shape: &impl IntoShape, elements: Option<usize>) -> 
     }
 }
 
-/// The layout of the same elements in another shape with as many, if strides can say it.
+/// The layout of the same elements in another shape of the same size; `None` if no strides describe it.
 fn reshaped(layout: &Layout, shape: Shape) -> Option<Layout> {
     if layout.is_contiguous() {
         return Some(Layout { shape, strides: shape.contiguous_strides(), offset: layout.offset });

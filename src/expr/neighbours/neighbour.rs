@@ -1,8 +1,8 @@
-//! Neighbours: elements of a view at a distance from the place that is computed, with a rule for those outside of it.
+//! Neighbours: elements of a view at a distance from the element that is computed, and rules for indices outside the view.
 //!
-//! A shift is made for the extents of its view, so that every rule takes one step: no distance is longer than the axis, and axes of
-//! one index have none. Of a split tensor these are the whole's, and an axis with [spare](Spare) elements may be shorter. An axis along which a neighbour is at a distance therefore has the view's extent in all shapes that the view
-//! broadcasts to.
+//! A shift is made for the extents of its view, so that one step of its rule suffices: no distance is longer than the axis, and an axis
+//! with one index has no distance. For a split tensor, these are the extents of the whole tensor; an axis with [spare](Spare) elements may
+//! be shorter. If a shift has a distance along an axis, this axis has the view's extent in all shapes that the view broadcasts to.
 
 use std::ops::Range;
 
@@ -10,12 +10,12 @@ use crate::expr::cpu::{Memory, copy_run};
 use crate::expr::layout::nest::{Apart, Axes, Nest, OperandLayout};
 use crate::expr::layout::shape::{Layout, MAX_RANK};
 
-/// What is read at an index outside.
+/// Which element is read for an index outside the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Rule {
     /// The nearest index inside.
     Clamp,
-    /// The index on the other side, as if copies followed each other.
+    /// The index on the other side, as if copies of the view followed each other.
     Periodic,
     /// The mirror image; the index at the edge is the mirror.
     Mirror,
@@ -26,8 +26,8 @@ pub(crate) enum Rule {
 }
 
 impl Rule {
-    /// The distance that stands for `by` on an axis, which takes one step of the rule at most. `None` if the neighbour is outside
-    /// wherever it starts; an error if the rule makes no sense of it.
+    /// The distance that is equivalent to `by` on an axis and needs at most one step of the rule. `None` if the neighbour is outside for
+    /// all elements; an error if the rule does not allow the distance.
     pub(crate) fn reduced(self, by: isize, extent: usize) -> Result<Option<isize>, &'static str> {
         let longest = isize::try_from(extent.saturating_sub(1)).unwrap_or(isize::MAX);
         if extent == 0 || by == 0 {
@@ -44,8 +44,8 @@ impl Rule {
         }
     }
 
-    /// The index that is read in place of `at`, which a reduced distance leads to; `None` for the constant. Memory has some more elements
-    /// before index 0 and after the last.
+    /// The index that is read in place of `at`, the result of a reduced distance; `None` for the constant. The memory has `before` more
+    /// elements before index 0, and `after` more after the last.
     fn index(self, at: isize, extent: isize, [before, after]: [isize; 2]) -> Option<isize> {
         if (-before..extent + after).contains(&at) {
             return Some(at);
@@ -62,7 +62,7 @@ impl Rule {
 
     /// The indices that are read along an axis at a reduced distance.
     fn indices(self, by: isize, extent: usize) -> Range<usize> {
-        // Longer axes are repeated ones.
+        // Only an axis that repeats an element can be longer.
         let Some(len) = isize::try_from(extent).ok().filter(|&len| by != 0 && len <= isize::MAX / 4) else {
             return 0..extent;
         };
@@ -75,7 +75,7 @@ impl Rule {
     }
 }
 
-/// From a place to a neighbour.
+/// The way from an element to a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Shift {
     /// Reduced distances along the view's axes, counted from the innermost.
@@ -84,7 +84,7 @@ pub(crate) struct Shift {
 }
 
 impl Shift {
-    /// The axes along which it leads somewhere.
+    /// The axes along which the distance is not 0.
     pub(crate) fn axes(&self) -> Axes {
         (0..MAX_RANK).fold(Axes::default(), |axes, k| Axes(axes.0 | u16::from(self.by[k] != 0) << k))
     }
@@ -94,7 +94,7 @@ impl Shift {
         self.by[..rank].iter().rev().copied().collect()
     }
 
-    /// The part of a view that has the neighbours; along an axis with spare elements, these too.
+    /// The part of a view that contains the neighbours. Along an axis with spare elements, it contains these too.
     pub(crate) fn part_of(&self, view: &Layout, spare: Option<Spare>) -> Layout {
         let Layout { shape, strides, mut offset } = *view;
         let rank = shape.rank();
@@ -113,7 +113,7 @@ impl Shift {
         part.map_or(*view, |shape| Layout { shape, strides, offset })
     }
 
-    /// The same along the axes of a nest.
+    /// The same shift along the axes of a nest.
     pub(crate) fn along(&self, apart: &[Option<Apart>; MAX_RANK]) -> Self {
         let mut by = [0; MAX_RANK];
         for (distance, apart) in self.by.into_iter().zip(apart) {
@@ -125,22 +125,22 @@ impl Shift {
     }
 }
 
-/// Elements that memory has before and after those of a view, along one of its axes: what a stencil reads there follows no rule.
+/// Elements that the memory has before and after those of a view, along one of its axes. A stencil reads them as they are, without a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Spare {
-    /// Counted from the innermost.
+    /// The axis, counted from the innermost.
     pub(crate) axis: u8,
     pub(crate) before: usize,
     pub(crate) after: usize,
 }
 
 impl Spare {
-    /// As many as both have, along one axis.
+    /// The spare elements that both have, along one axis.
     pub(crate) fn with(self, other: Self) -> Self {
         Self { axis: self.axis, before: self.before.max(other.before), after: self.after.max(other.after) }
     }
 
-    /// The part of a view that has these and its own.
+    /// The view together with its spare elements.
     pub(crate) fn around(self, view: &Layout) -> Layout {
         let Layout { shape, strides, mut offset } = *view;
         let axis = shape.rank() - 1 - usize::from(self.axis);
@@ -200,7 +200,7 @@ pub(in crate::expr) unsafe fn copy_neighbours(
         }
         let (start, extent) = (index[inner] as isize + by[inner], nest.extents[inner] as isize);
         let element = |at: isize| row.wrapping_add_signed(stride * at);
-        // Those inside, which are contiguous as the places are.
+        // The neighbours inside are contiguous, as the elements are.
         let low = (-before - start).clamp(0, len);
         let high = (extent + after - start).clamp(low, len);
         if high > low {

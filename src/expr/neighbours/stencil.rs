@@ -19,7 +19,7 @@ use crate::expr::program::FastMap;
 use crate::expr::reduce::Summed;
 use crate::expr::split::{Beside, SplitView};
 
-/// What a [`stencil`] reads for neighbours outside of the tensor.
+/// What a [`stencil`] reads for neighbours outside the tensor.
 ///
 /// | boundary | `a b c d` goes on as | NumPy's `pad` | SciPy's `ndimage` |
 /// |---|---|---|---|
@@ -28,21 +28,21 @@ use crate::expr::split::{Beside, SplitView};
 /// | `Mirror` | `c b ∣ a b c d ∣ c b` | `reflect` | `mirror` |
 /// | `Symmetric` | `b a ∣ a b c d ∣ d c` | `symmetric` | `reflect` |
 /// | `Constant(k)` | `k k ∣ a b c d ∣ k k` | `constant` | `grid-constant` |
-/// | `Interior` | it does not: the result is smaller | | |
+/// | `Interior` | it does not go on: the result is smaller | | |
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Boundary<T> {
     /// The nearest element. VexCL's boundary.
     Clamp,
     /// The tensor repeats.
     Periodic,
-    /// The tensor is mirrored in its outermost element, which is not repeated. A neighbour is at most one less than the extent away.
+    /// The tensor is mirrored at its outermost element, which is not repeated. The distance of a neighbour is at most the extent minus one.
     Mirror,
-    /// The tensor is mirrored beside its outermost element, which is repeated. A neighbour is at most the extent away.
+    /// The tensor is mirrored beside its outermost element, which is repeated. The distance of a neighbour is at most the extent.
     Symmetric,
-    /// This value. It is a part of the kernel: another value makes another kernel.
+    /// This value. It is a constant of the kernel: another value needs another kernel.
     Constant(T),
-    /// Only places whose neighbours are all inside: the result has fewer elements. If the neighbours along an axis are from `-a` to
-    /// `b` away, the result's index 0 is the tensor's index `a`, and its extent is smaller by `a + b`.
+    /// The result has only the elements whose neighbours are all inside. If the neighbours along an axis are at distances from `-a` to `b`,
+    /// the result's index 0 is the tensor's index `a`, and the result's extent is smaller by `a + b`.
     Interior,
 }
 
@@ -73,24 +73,25 @@ impl IntoOffsets for Vec<isize> {
     }
 }
 
-/// A function of each element's neighbours, as an expression.
+/// An expression that computes a function of each element's neighbours.
 ///
-/// `f` is called once, and traced: [`n.at([-1, 0])`](Neighbours::at) is the element one index before along the axis before the last.
-/// Offsets that are fewer than the axes are along the innermost ones, so that a stencil of two axes works on each matrix of a batch.
-/// `f` may do anything that expressions can, and use other tensors, which it reads at their own places.
+/// `f` is called once, and traced. [`n.at([-1, 0])`](Neighbours::at) is the element one index before, along the axis before the last. If
+/// there are fewer offsets than axes, they apply to the innermost axes: a stencil of two axes works on each matrix of a batch. `f` may use
+/// all functions of expressions. It may also use other tensors, which it reads at the index that is computed.
 ///
-/// The result has the shape of `x`, unless the boundary is [`Interior`](Boundary::Interior). It fuses with what is around it, and can
-/// be reduced.
+/// The result has the shape of `x`, unless the boundary is [`Interior`](Boundary::Interior). It fuses with the expression around it, and
+/// you can reduce it.
 ///
-/// `x` is a tensor, or arithmetic of tensors, which is done again for each neighbour. What takes longer, and whatever depends on the
-/// place, is to be assigned to a tensor first.
+/// `x` is a tensor, or arithmetic of tensors. The kernel computes this arithmetic again for each neighbour. If `x` takes longer to compute,
+/// or depends on the index, assign it to a tensor first.
 ///
-/// On a GPU a thread computes a vector of results, in up to four rows if there are neighbours in other rows; eight results at most if
-/// `f` divides integers. It reads each element around them once, unless these take too many registers. What the threads of a block have in
-/// common comes from the first-level cache.
+/// On a GPU, a thread computes a vector of results, in up to four rows if there are neighbours in other rows. It computes at most eight
+/// results if `f` divides integers. It reads each element around the results once, unless these elements take too many registers. Elements
+/// that several threads of a block read come from the first-level cache.
 ///
-/// If there are nine or more neighbours in a row along the innermost axis, and none along another, blocks load tiles of rows with
-/// their halo into shared memory. A thread computes 6 to 12 consecutive results: it reads each element around them once from there.
+/// If there are nine or more consecutive neighbours along the innermost axis, and none along another axis, blocks load tiles of rows with
+/// their halo into shared memory. A thread computes 6 to 12 consecutive results, and reads each element around them once from shared
+/// memory.
 ///
 /// [`steps`](Expr::steps) applies a stencil many times.
 ///
@@ -118,12 +119,14 @@ impl IntoOffsets for Vec<isize> {
 ///
 /// # Errors
 ///
-/// Returns none itself. The call that evaluates the expression returns [`Error::Expression`](primitives_host::Error::Expression):
+/// This function returns no errors. The call that evaluates the expression returns
+/// [`Error::Expression`](primitives_host::Error::Expression):
 ///
 /// - `BadStencil` if there are more offsets than axes; if a neighbour is farther away than [`Mirror`](Boundary::Mirror) or
-///   [`Symmetric`](Boundary::Symmetric) allows; with `Interior`, if no place has all neighbours inside; if `x` has parts that must be
+///   [`Symmetric`](Boundary::Symmetric) allows; with `Interior`, if no element has all neighbours inside; if `x` has parts that must be
 ///   assigned first; with [`Constant`](Boundary::Constant), if `x` is not a tensor.
-/// - `Overlap` if the target has elements in common with what is read. A stencil in place would read elements that are already new.
+/// - `Overlap` if the target has elements in common with a tensor that the stencil reads. A stencil in place would read elements that are
+///   already new.
 ///
 /// # Source
 ///
@@ -143,17 +146,17 @@ pub fn stencil<X: Operand, R: Operand>(
 
 /// Weighted sums of neighbours along the innermost axis: `Σ weights[k] * x[i + k - origin]`.
 ///
-/// `weights[origin]` is that of the element itself, and weights are in the order of the elements that they multiply, as in VexCL and in
-/// neural networks; a convolution of signals has them reversed. Products are formed and added in the order of the weights, of `f16` and
-/// `bf16` in `f32`, and rounded each; [`contract`](Expr::contract) makes multiply-adds of them.
+/// `weights[origin]` is the weight of the element itself. Weights are in the order of the elements that they multiply, as in VexCL and in
+/// neural networks; a convolution of signals has them in reverse order. Products are formed and added in the order of the weights, in `f32`
+/// for `f16` and `bf16`. Each product and each sum is rounded; [`contract`](Expr::contract) replaces them by multiply-adds.
 ///
-/// It is a [`stencil`]: 9 weights or more have tiles of rows in shared memory. Up to 64 weights, other values make no other kernel; more
-/// are a part of it.
+/// The sum is a [`stencil`]: with 9 weights or more, it uses tiles of rows in shared memory. Up to 64 weights are parameters of the kernel,
+/// so other values need no other kernel. More than 64 weights are constants of the kernel.
 ///
-/// More than 64 weights are a table, and the kernel has a loop: a thread reads a vector of weights and a vector of elements at a time,
-/// and adds their products to all its results. That is so for a tensor, with a boundary other than [`Interior`](Boundary::Interior), and
-/// with neighbours that are less than the extent away. Otherwise the code has a term for each weight, which the driver compiles slowly if
-/// there are thousands: assign arithmetic to a tensor first. Arithmetic is the limit of wide sums, and `contract` halves it.
+/// More than 64 weights are in a table, and the kernel has a loop: a thread reads a vector of weights and a vector of elements at a time,
+/// and adds their products to all its results. This holds for a tensor, with a boundary other than [`Interior`](Boundary::Interior), and
+/// with distances less than the extent. Otherwise the code has a term for each weight, and the driver compiles thousands of terms slowly.
+/// To avoid this, assign arithmetic to a tensor first. Wide sums are limited by arithmetic, and `contract` halves it.
 ///
 /// ```
 /// use kernel_primitives::Device;
@@ -186,9 +189,9 @@ pub fn stencil<X: Operand, R: Operand>(
 ///
 /// # Errors
 ///
-/// Returns none itself. The call that evaluates it returns those of [`stencil`]. On a GPU it also returns
-/// [`Error::LaunchLimit`](primitives_host::Error::LaunchLimit) if an interior sum has hundreds of weights, since the kernel has an operand
-/// for each.
+/// This function returns no errors. The call that evaluates the expression returns the errors of [`stencil`]. On a GPU it also returns
+/// [`Error::LaunchLimit`](primitives_host::Error::LaunchLimit) if an interior sum has hundreds of weights, because the kernel has an
+/// operand for each weight.
 ///
 /// # Source
 ///
@@ -200,7 +203,7 @@ pub fn convolve<X: Operand<Elem: Summed>>(
     boundary: Boundary<X::Elem>,
 ) -> Expr<X::Elem> {
     type Sum<X> = <<X as Operand>::Elem as Summed>::Sum;
-    /// The most weights that are no part of the kernel.
+    /// The most weights that are parameters of the kernel.
     const FEW: usize = 64;
     let number = if weights.len() <= FEW { scalar } else { constant };
     let x = x.expr();
@@ -239,11 +242,11 @@ type By = [isize; MAX_RANK];
 pub struct Neighbours<T> {
     source: Arc<Node>,
     shape: Shape,
-    /// `None` for the interior alone.
+    /// `None` for [`Boundary::Interior`].
     rule: Option<Rule>,
-    /// What is wrong with the source.
+    /// The mistake in the source, if there is one.
     wrong: Option<String>,
-    /// The nodes of all neighbours that were asked for.
+    /// The nodes of all neighbours that `f` has asked for.
     known: RefCell<FastMap<By, Arc<Node>>>,
     _elements: PhantomData<fn() -> T>,
 }
@@ -270,12 +273,12 @@ impl<T: Scalar> Neighbours<T> {
         Self { source, shape, rule, wrong, known: RefCell::default(), _elements: PhantomData }
     }
 
-    /// The shape of what the stencil reads.
+    /// The shape of the tensor or the arithmetic that the stencil reads.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// The element at these distances along the innermost axes: one index farther on for 1, the element itself for 0.
+    /// The element at these distances along the innermost axes. Distance 1 is the next index, and distance 0 is the element itself.
     pub fn at(&self, offsets: impl IntoOffsets) -> Expr<T> {
         let offsets = offsets.offsets();
         if offsets.len() > self.shape.rank() && self.wrong.is_none() {
@@ -291,7 +294,7 @@ impl<T: Scalar> Neighbours<T> {
         Expr::of_node(self.known.borrow_mut().entry(by).or_insert_with(|| self.neighbour(by)).clone())
     }
 
-    /// The stencil's value, which has the shape of what the stencil reads even if it reads nothing.
+    /// The stencil's value. It has the shape of the source, even if `f` reads no neighbour.
     fn shaped<R: Scalar>(&self, value: Expr<R>) -> Expr<R> {
         let known: Vec<_> = self.known.borrow().values().map(Arc::as_ptr).collect();
         let mut reads = false;
@@ -322,7 +325,7 @@ impl<T: Scalar> Neighbours<T> {
                 Ok(Some(reduced)) => *by = reduced,
                 Ok(None) => {
                     let Rule::Constant(word) = rule else { unreachable!("others lead inside") };
-                    // Not computed of the source, but of its shape.
+                    // The value does not depend on the source, but has its shape.
                     let arguments = arguments([self.source.clone()]);
                     return Arc::new(Node { kind: Kind::Constant(word), dtype: T::DTYPE, arguments });
                 }
@@ -334,7 +337,7 @@ impl<T: Scalar> Neighbours<T> {
                 }
             }
         }
-        // Axes that the view lacks, or repeats, lead nowhere.
+        // Along axes that the view lacks, or repeats, there is no distance.
         let shift = |shape: &Shape| {
             let mut own = [0; MAX_RANK];
             for ((own, by), &extent) in own.iter_mut().zip(by).zip(shape.iter().rev()) {
@@ -354,13 +357,13 @@ impl<T: Scalar> Neighbours<T> {
         })
     }
 
-    /// The weighted sum of elements from `-origin`, in a loop; `None` if that is not for this source or these distances.
+    /// The weighted sum of elements from `-origin`, computed in a loop; `None` if the source or the distances do not allow the loop.
     fn weighted<S: Scalar>(&self, weights: &[T], origin: isize) -> Option<Expr<S>> {
         let (Some(rule), None) = (self.rule, &self.wrong) else { return None };
         let (Kind::View(_) | Kind::Split(_)) = self.source.kind else { return None };
         let first = origin.checked_neg()?;
         let last = first.checked_add_unsigned(weights.len().checked_sub(1)?)?;
-        // Farther away a rule takes more than one step.
+        // A rule takes more than one step for longer distances.
         let extent = *self.shape.last()?;
         if first.unsigned_abs().max(last.unsigned_abs()) >= extent {
             return None;
@@ -384,7 +387,7 @@ impl<T: Scalar> Neighbours<T> {
         })
     }
 
-    /// `value` at the places whose neighbours are all inside: neighbours become views of the source.
+    /// `value` for the elements whose neighbours are all inside. Neighbours become views of the source.
     fn interior(&self, value: Arc<Node>) -> Arc<Node> {
         if self.wrong.is_some() {
             return value;
@@ -420,7 +423,7 @@ impl<T: Scalar> Neighbours<T> {
                 for (axis, extent) in extents.iter_mut().enumerate() {
                     let k = rank - 1 - axis;
                     if *extent != 1 && !empty {
-                        // A repeated axis, whose stride is 0, may be longer than `isize` counts.
+                        // A repeated axis has the stride 0, and may be longer than `isize` can count.
                         let first = (before[k] as isize).wrapping_add(by[k]);
                         offset = offset.wrapping_add_signed(strides[axis].wrapping_mul(first));
                     }
@@ -439,7 +442,7 @@ impl<T: Scalar> Neighbours<T> {
                 Kind::SplitBeside(view.clone(), Arc::new(Beside::Inside(Box::new(Inside { frame, by: *by }))))
             }
         };
-        // By the reason, which a neighbour keeps where the graph around it was made anew.
+        // Compare the reason: a neighbour keeps it if the graph around it is rebuilt.
         let reason = |node: &Node| match &node.kind {
             Kind::Wrong(_, reason) => Some(Arc::as_ptr(reason)),
             _ => None,
@@ -454,7 +457,7 @@ impl<T: Scalar> Neighbours<T> {
     }
 }
 
-/// The shape of what a stencil reads; an error if that cannot be read at a distance.
+/// The shape of a stencil's source; an error if the source cannot be read at a distance.
 fn shape_of(source: &Arc<Node>) -> Result<Shape, String> {
     let (mut shape, mut wrong) = (Ok(Shape::SCALAR), None);
     rewritten(source, |node, new| {

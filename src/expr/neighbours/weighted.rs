@@ -1,4 +1,4 @@
-//! Weighted sums of many neighbours along one axis: a loop over a table of weights, where fewer are terms of a sum each.
+//! Weighted sums of many neighbours along one axis: a loop over a table of weights. With fewer neighbours, each is a term of a sum.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use crate::expr::layout::shape::MAX_RANK;
 /// The weights of neighbours along a view's innermost axis.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Taps {
-    /// How far away the first neighbour is; the others follow it. All are less than the extent away.
+    /// The distance of the first neighbour; the rest follow it. All distances are less than the extent.
     pub(crate) first: isize,
-    /// By their bits, in the type of the sum. They are more than one.
+    /// The bits of the weights, in the type of the sum. There are at least two.
     pub(crate) weights: Arc<[u64]>,
     pub(crate) rule: Rule,
-    /// Whether a product and its sum are a multiply-add.
+    /// Whether a product and its sum become a multiply-add.
     pub(crate) contracted: bool,
 }
 
 impl Taps {
-    /// From a place to the neighbour of a weight, along the axes of the view.
+    /// The shift from an element to the neighbour of a weight, along the axes of the view.
     pub(crate) fn shift(&self, number: usize) -> Shift {
         let mut by = [0; MAX_RANK];
         by[0] = self.first + number as isize;
@@ -35,7 +35,7 @@ impl Taps {
     }
 }
 
-/// A value in another type, by their bits.
+/// Converts a value to another type. Value and result are given by their bits.
 pub(crate) fn converted(word: u64, from: DType, to: DType) -> u64 {
     with_type!(from, T => with_type!(to, U => ConvertTo::<U>::convert(<T as ToWord>::from_word(word)).to_word()))
 }

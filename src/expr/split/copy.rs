@@ -47,7 +47,7 @@ impl<T: Scalar> SplitTensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Expression`] if the shapes differ; else as [`resplit`](Self::resplit).
+    /// Returns [`Error::Expression`] if the shapes differ, and the errors of [`resplit`](Self::resplit).
     #[track_caller]
     pub fn copy_from(&self, other: &Self) -> Result<()> {
         if self.shape() != other.shape() {
@@ -72,7 +72,7 @@ impl<T: Scalar> SplitTensor<T> {
     ///
     /// # Errors
     ///
-    /// As [`resplit`](Self::resplit).
+    /// Returns the errors of [`resplit`](Self::resplit).
     #[track_caller]
     pub fn to_tensor(&self, stream: &Stream) -> Result<Tensor<T>> {
         let (all, row) = (Tensor::uninit(stream, self.shape())?, row_elements(&self.shape()));
@@ -88,7 +88,7 @@ impl<T: Scalar> SplitTensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Expression`] for a tensor without axes, which has nothing to split; else as [`resplit`](Self::resplit).
+    /// Returns [`Error::Expression`] for a tensor without axes, which has nothing to split, and the errors of [`resplit`](Self::resplit).
     #[track_caller]
     pub fn from_tensor(split: &Split, tensor: &Tensor<T>) -> Result<Self> {
         let shape = splittable(&tensor.shape(), None)?;

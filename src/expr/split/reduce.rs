@@ -72,8 +72,8 @@ impl<T: Scalar> ReductionExpr<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Expression`] if nothing is split, or if the outermost axis is reduced, so that the results are of one device; else as
-    /// [`tensor`](Self::tensor).
+    /// Returns [`Error::Expression`] if nothing is split, or if the outermost axis is reduced, so that the results are of one device, and
+    /// the errors of [`tensor`](Self::tensor).
     #[track_caller]
     pub fn split_tensor(&self) -> Result<SplitTensor<T>> {
         let place = Location::caller();
