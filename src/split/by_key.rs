@@ -5,19 +5,19 @@ use crate::algorithms::ReduceByKey;
 use crate::functor::Reducer;
 use crate::{Buffer, BufferSlice, Element, KernelParam, Result, SplitBuffer, algorithms};
 
-/// Combines the values of each run of equal keys: the first key of each run, and its values combined by `op`, both in order. A run may go
-/// over several devices, and is one. Its key and value are on the device of its last item.
+/// Combines the values of each run of equal keys. Returns the first key of each run, and the values of the run combined by `op`, in the
+/// order of the runs. A run that covers several devices is one run. Its key and value are on the device of its last item.
 ///
-/// As [`algorithms::reduce_by_key`], for the same keys, values and operators. `op` need not be commutative. The results of this call are
-/// split in the same way, by where runs end; [`SplitBuffer::copy_from_split`] brings them into another split. Their buffers have room for
-/// as many runs as their device has items. Which values of a run are combined in which order depends on the split, too.
+/// It takes the keys, values and operators of [`algorithms::reduce_by_key`]. `op` need not be commutative. Both results are split in the
+/// same way, by the ends of the runs; [`SplitBuffer::copy_from_split`] copies them to another split. Their buffers have room for as many
+/// runs as their device has items. The order in which the values of a run are combined also depends on the split.
 ///
-/// The host calls `op` and compares keys, too: for runs over several devices. Both must say the same there as on the devices.
+/// For runs over several devices, the host calls `op` and compares keys. Both must give the same results on the host as on the devices.
 ///
-/// Cost: that of [`algorithms::reduce_by_key`] on each device, at the same time. The host waits for the counts, and for the first and last
-/// key of each device, if several have keys. Of a run over several devices it also gets a value of each, and the key where the run begins
-/// if other runs are before it there, and writes a key and a value where it ends. The host waits for each of these small copies, one after
-/// the other.
+/// Cost: that of [`algorithms::reduce_by_key`] on each device, at the same time. The host waits for the counts. If several devices have
+/// keys, it also waits for the first and last key of each device. For a run over several devices, it receives a value from each of them,
+/// and the run's key if the run is not the first run of the device where it begins. It writes a key and a value to the device where the run
+/// ends. The host waits for each of these small copies, one after the other.
 ///
 /// ```
 /// use kernel_primitives::functor::Add;
@@ -70,9 +70,9 @@ where
     for &device in filled.iter().filter(|_| filled.len() > 1) {
         ends.push(EndKeys::of(keys.part(device))?);
     }
-    // Whether the last run of a device goes on on the next one.
+    // Whether the last run of a device goes on on the next device.
     let goes_on: Vec<bool> = call.run(|| ends.windows(2).map(|pair| pair[0].last == pair[1].first).collect())?;
-    // What a run has so far, which the device gets where it ends.
+    // The key and value of a run so far. The device where the run ends receives them.
     let mut before: Option<(K, V)> = None;
     for (at, EndKeys { first, .. }) in ends.into_iter().enumerate() {
         let (part, len) = (&mut parts[filled[at]], &mut lens[filled[at]]);
@@ -100,7 +100,7 @@ where
     Ok((SplitBuffer::of_parts(keys.split(), runs)?, SplitBuffer::of_parts(keys.split(), reduced)?))
 }
 
-/// An item, which is copied to the host.
+/// Copies one item to the host.
 fn one<T: Element>(part: BufferSlice<'_, T>, at: usize) -> Result<T> {
     Ok(part.slice(at..=at)?.to_vec()?[0])
 }
@@ -112,7 +112,7 @@ struct EndKeys<K> {
 }
 
 impl<K: Element> EndKeys<K> {
-    /// Those of a part that has keys.
+    /// The end keys of a part that has at least one key.
     fn of(part: BufferSlice<'_, K>) -> Result<Self> {
         let first = one(part, 0)?;
         Ok(Self { first, last: if part.len() == 1 { first } else { one(part, part.len() - 1)? } })

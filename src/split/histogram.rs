@@ -1,4 +1,4 @@
-//! Histograms over devices: of each device's items, and their sums.
+//! Histograms over devices: each device counts its items, and the first device adds the counts.
 
 use crate::algorithms::{HistogramEven, HistogramRanges};
 use crate::expr::{Reductions, SplitTensor, Summed, Tensor};
@@ -9,10 +9,10 @@ use crate::{Buffer, ConvertTo, Element, Ordered, Result, SplitBuffer, Stream, al
 
 /// Counts the items of all devices in each of `bins` bins of equal width between `low` and `high`. The counts are on the first device.
 ///
-/// As [`algorithms::histogram_even`], for the same items and counts.
+/// It takes the types of items and counts of [`algorithms::histogram_even`].
 ///
-/// Cost: that of [`algorithms::histogram_even`] on each device, at the same time; then the counts of each go to the first device, which adds
-/// them.
+/// Cost: that of [`algorithms::histogram_even`] on each device, at the same time. Then the counts of each device go to the first device,
+/// which adds them.
 ///
 /// ```
 /// use kernel_primitives::{Devices, Split, SplitBuffer, split};
@@ -38,9 +38,10 @@ where
     summed(x, bins, |device, stream, counts| algorithms::histogram_even(stream, x.part(device), low, high, counts))
 }
 
-/// Counts the items of all devices in each of the bins between `levels`, which ascend. The counts are on the first device.
+/// Counts the items of all devices in each of the bins between `levels`, which must ascend. The counts are on the first device.
 ///
-/// As [`algorithms::histogram_ranges`], for the same items and counts, with levels of the host. Cost: as [`histogram_even`].
+/// It takes the types of items and counts of [`algorithms::histogram_ranges`]; the levels are on the host. Its cost is that of
+/// [`histogram_even`].
 ///
 /// ```
 /// use kernel_primitives::{Devices, Split, SplitBuffer, split};
@@ -67,7 +68,7 @@ where
     })
 }
 
-/// The sums of what each device counts.
+/// Adds the counts of all devices.
 fn summed<T: Element, C: Element + Summed>(
     x: &SplitBuffer<T>,
     bins: usize,

@@ -1,4 +1,4 @@
-//! Functions of the program that the host calls, for what goes between devices.
+//! Calls of the program's functions on the host, for items that go between devices.
 
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 
@@ -6,7 +6,7 @@ use primitives_host::storage::host_fault;
 
 use crate::{Diagnosis, Error, Result};
 
-/// A call of the library, and where the program has it.
+/// A call of the library, and its place in the program.
 #[derive(Clone, Copy)]
 pub(super) struct Call {
     pub(super) name: &'static str,
@@ -14,14 +14,14 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// The call of this name, in backticks. It is where the caller of the function is that has `#[track_caller]`.
+    /// The call with this name, which is in backticks. Its place is that of the caller of the nearest function with `#[track_caller]`.
     #[track_caller]
     pub(super) fn of(name: &'static str) -> Self {
         Self { name, place: Location::caller() }
     }
 
-    /// Runs functions of the program on the host. Their panic is a fault, as it is in a kernel. The place is that of the call, since only a
-    /// panic hook learns where a panic was.
+    /// Runs functions of the program on the host. A panic becomes a fault, as in a kernel. The fault has the place of the call, because
+    /// only a panic hook learns the place of the panic.
     pub(super) fn run<T>(self, functions: impl FnOnce() -> T) -> Result<T> {
         let payload = match catch_unwind(AssertUnwindSafe(functions)) {
             Ok(result) => return Ok(result),
@@ -31,7 +31,7 @@ impl Call {
             Some(text) => (*text).to_owned(),
             None => payload.downcast_ref::<String>().cloned().unwrap_or_default(),
         };
-        // A payload may be of any type, and panic when it is dropped; then it stays where it is.
+        // A payload may have any type, and may panic when it is dropped. Then it is leaked.
         if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
             std::mem::forget(another);
         }

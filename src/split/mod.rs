@@ -1,28 +1,28 @@
 //! Algorithms over buffers that are split over devices.
 //!
-//! They have the names of those over one [`Buffer`](crate::Buffer), and the items of all devices count as one sequence, in the order of the
-//! [`Split`](crate::Split). Each device works on its own items, at the same time as the others, and only what crosses between devices is
-//! copied: a count, a sum, the counts of bins; of a sort the items that other devices have places for.
+//! They have the same names as the algorithms over one [`Buffer`](crate::Buffer). The items of all devices form one sequence, in the order
+//! of the [`Split`](crate::Split). All devices work at the same time, each on its own items. Only a few items go between devices: a count,
+//! a sum, or the counts of bins. A sort copies the items that belong to other devices.
 //!
 //! | algorithm | result | between devices |
 //! |---|---|---|
 //! | [`transform`] | split as the input | nothing |
-//! | [`gather`] | split as the indices | indices and the items that they ask for, or all of a short input; counts through the host |
-//! | [`inclusive_scan`], [`exclusive_scan`] | split as the input | an item or two of each device, to each after it |
-//! | [`select_if`] | what is kept stays on its device | a count of each device, through the host |
+//! | [`gather`] | split as the indices | indices and the items that they name, or all of a short input; counts, through the host |
+//! | [`inclusive_scan`], [`exclusive_scan`] | split as the input | one or two items of each device, to each later device |
+//! | [`select_if`] | a selected item stays on its device | a count of each device, through the host |
 //! | [`reduce_by_key`] | a run is on the device of its last item | a count, two keys and up to two runs of each device, through the host |
 //! | [`histogram_even`], [`histogram_ranges`] | on the first device | the counts of each device |
-//! | [`top_k`] | on the first device | the first few of each device |
+//! | [`top_k`] | on the first device | the first `k` items of each device |
 //! | [`sort_keys`], [`sort_pairs`]; [`sort_by`], [`sort_pairs_by`] | split in any way | each item once, if it goes to another device |
 //! | [`spmv`], [`spmv_by`], [`spmv_with`] of a [`SplitCsr`] | split as the rows of the matrix | the items of other devices that a device's rows read |
 //!
-//! Reductions are those of [`SplitTensor`](crate::expr::SplitTensor::from_buffer).
+//! To reduce a split buffer, make a tensor with [`SplitTensor::from_buffer`](crate::expr::SplitTensor::from_buffer).
 //!
-//! On GPUs a fault of a kernel, such as an operator's panic, comes from the stream that has the kernel. What does not wait for that stream
-//! does not return it: [`Split::synchronize`](crate::Split::synchronize) waits for all, and returns the first.
+//! On GPUs, the stream of a kernel returns the kernel's faults, such as an operator's panic. A call that does not wait for that stream does
+//! not return them: [`Split::synchronize`](crate::Split::synchronize) waits for all streams, and returns the first fault.
 //!
-//! For what goes between devices the host calls operators and comparators, too: those of [`reduce_by_key`], and sorts. They must say
-//! the same there as on the devices. If one panics on the host, that is an [`Error::Fault`] as well, and the call returns it.
+//! [`reduce_by_key`] and the sorts also call operators and comparators on the host, for the items that go between devices. An operator must
+//! give the same results on the host as on the devices. If it panics on the host, the call returns an [`Error::Fault`].
 //!
 //! ```
 //! use kernel_primitives::functor::{Add, LessThan, bind_second};
@@ -62,12 +62,12 @@ pub use sparse::{SplitCsr, spmv, spmv_by, spmv_with};
 pub use top_k::top_k;
 pub use transform::transform;
 
-/// An error unless the result has the items of the input on the same devices.
+/// Returns an error if the result is not split as the input.
 fn check_result<T: Element, U: Element>(call: &'static str, x: &SplitBuffer<T>, out: &SplitBuffer<U>) -> Result<()> {
     check("the input is split in another way than the result", call, x, out)
 }
 
-/// An error unless each key has its value on its device.
+/// Returns an error if the keys and the values are not split in the same way.
 fn check_values<K: Element, V: Element>(
     call: &'static str,
     keys: &SplitBuffer<K>,
@@ -76,7 +76,7 @@ fn check_values<K: Element, V: Element>(
     check("the keys are split in another way than the values", call, keys, values)
 }
 
-/// An error if one of these streams captures: devices that get items of each other are in no graph. `advice` says what to do.
+/// Returns an error if one of these streams captures: a graph cannot contain an exchange between devices. `advice` says what to do.
 fn not_captured<'s>(
     call: &'static str,
     advice: &'static str,

@@ -1,17 +1,18 @@
-//! Scans over devices: of each device's items, and of what comes before them.
+//! Scans over devices.
 
 use crate::algorithms::{ExclusiveScan, InclusiveScan, exclusive_scan_after, inclusive_scan_after};
 use crate::functor::Reducer;
 use crate::{Buffer, BufferSlice, BufferSliceMut, Element, KernelParam, Result, SplitBuffer, Stream};
 
-/// Combines, for each item, all items up to and including it, those on the devices before too.
+/// Combines, for each item, all items up to and including this item, over all devices.
 ///
-/// As [`algorithms::inclusive_scan`](crate::algorithms::inclusive_scan()), for the same items and operators. `op` need not be commutative. Which
-/// items are combined in which order depends on the split, too.
+/// It takes the items and operators of [`algorithms::inclusive_scan`](crate::algorithms::inclusive_scan()). `op` need not be commutative.
+/// The order in which items are combined also depends on the split.
 ///
-/// Cost: the first device scans its items once. The devices between the first and the last scan theirs twice, the first time to learn what
-/// they amount to. The last waits for all before it: one call on two devices takes as long as on one, and on many half as long as their number
-/// promises. The host waits for no device, so that the first ones begin the next call meanwhile.
+/// Cost: the first device scans its items once. The devices between the first and the last scan their items twice, the first time to find
+/// their totals. The last device waits for all devices before it. So one call on two devices takes as long as on one device, and one call
+/// on many devices is half as fast as their number promises. The host waits for no device, so the first devices can begin the next call
+/// meanwhile.
 ///
 /// ```
 /// use kernel_primitives::functor::Max;
@@ -42,9 +43,9 @@ where
     })
 }
 
-/// Combines, for each item, `first` and all items before it, those on the devices before too.
+/// Combines, for each item, `first` and all items before this item, over all devices.
 ///
-/// As [`inclusive_scan`], and [`algorithms::exclusive_scan`](crate::algorithms::exclusive_scan()).
+/// See [`inclusive_scan`] for the cost, and [`algorithms::exclusive_scan`](crate::algorithms::exclusive_scan()).
 ///
 /// ```
 /// use kernel_primitives::functor::Add;
@@ -72,7 +73,7 @@ where
     })
 }
 
-/// Scans by `of_one` on each device, after a first item and what comes from the devices before.
+/// Scans with `of_one` on each device, after a first item and the totals of the devices before.
 fn scan<T, R, const EXCLUSIVE: bool>(
     call: &'static str,
     x: &SplitBuffer<T>,
@@ -94,12 +95,12 @@ where
     }
     let advice = "a graph is of one device: scan before the capture, or after it";
     super::not_captured(call, advice, devices.iter().map(|&device| &streams[device]))?;
-    // All at once: the first has its results, and the others what they amount to.
+    // All devices at once. The first one then has its results, and the rest have their totals.
     for (at, &device) in all_before.iter().enumerate() {
         let first = if at == 0 { first } else { op.identity() };
         of_one(&streams[device], x.part(device), (first, None), op, out.part_mut(device))?;
     }
-    // Of each device after the first: items that all before it amount to. An exclusive scan's last result lacks the last item.
+    // For each device after the first: the totals of all devices before it. An exclusive scan's last result lacks the last item.
     let mut before: Vec<Buffer<T>> = Vec::new();
     for pair in devices.windows(2) {
         let (from, stream) = (pair[0], &streams[pair[1]]);

@@ -4,10 +4,10 @@ use crate::algorithms::SelectIf;
 use crate::functor::UnaryFn;
 use crate::{Buffer, Element, KernelParam, Result, SplitBuffer, algorithms};
 
-/// Keeps the items of which `predicate` is true, in the order of the input. What is kept stays on its device, so that the result is split by
-/// what was found; [`SplitBuffer::copy_from_split`] brings it into another split.
+/// Selects the items for which `predicate` is true, in the order of the input. A selected item stays on its device, so the split of the
+/// result depends on the items; [`SplitBuffer::copy_from_split`] copies the result to another split.
 ///
-/// As [`algorithms::select_if`], for the same items and predicates. The buffers of the result have room for all items of their device.
+/// It takes the items and predicates of [`algorithms::select_if`]. The buffers of the result have room for all items of their device.
 ///
 /// Cost: that of [`algorithms::select_if`] on each device, at the same time. The host waits for the counts.
 ///

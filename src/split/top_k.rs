@@ -1,16 +1,16 @@
-//! The first few of many, over devices.
+//! The first `k` items over devices.
 
 use crate::algorithms::TopK;
 use crate::functor::{Comparator, Direction};
 use crate::{Buffer, Error, Result, SortKey, SplitBuffer, algorithms};
 
-/// Finds the first `k` items of all devices in an order, sorted: the largest by [`Greater`](crate::functor::Greater), the smallest by
-/// [`Less`](crate::functor::Less). They are on the first device.
+/// Finds the first `k` items of all devices in an order, and sorts them: the largest with [`Greater`](crate::functor::Greater), the
+/// smallest with [`Less`](crate::functor::Less). The result is on the first device.
 ///
-/// As [`algorithms::top_k`], for the same items and orders.
+/// It takes the items and orders of [`algorithms::top_k`].
 ///
-/// Cost: that of [`algorithms::top_k`] on each device, at the same time; then the first `k` of each go to the first device, which finds
-/// those of all. The host does not wait.
+/// Cost: that of [`algorithms::top_k`] on each device, at the same time. Then the first `k` items of each device go to the first device,
+/// which finds the first `k` of these. The host does not wait.
 ///
 /// ```
 /// use kernel_primitives::functor::Greater;

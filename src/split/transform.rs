@@ -1,4 +1,4 @@
-//! Functions of each item, over devices.
+//! Functions of each item over devices.
 
 use crate::algorithms::Transform;
 use crate::functor::UnaryFn;
@@ -6,8 +6,8 @@ use crate::{Element, KernelParam, Result, SplitBuffer, algorithms};
 
 /// Applies a function to each item: `out[i] = f(x[i])`. Each item stays on its device.
 ///
-/// As [`algorithms::transform`], for the same items and functions. Expressions of [`SplitTensor`](crate::expr::SplitTensor) compute of
-/// several inputs.
+/// It takes the items and functions of [`algorithms::transform`]. For several inputs, use expressions of
+/// [`SplitTensor`](crate::expr::SplitTensor)s.
 ///
 /// Cost: that of [`algorithms::transform`] on each device, at the same time. The host does not wait.
 ///

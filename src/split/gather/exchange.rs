@@ -1,8 +1,8 @@
-//! The exchange of a gather: devices ask those that have the items, and get answers.
+//! The exchange of a gather: devices send requests to the owners of the items, and receive answers.
 //!
-//! A device sorts the numbers of its places by the part of `x` that has the item. One digit is enough for that, so it is one pass, and
-//! places of one part stay in their order. The host learns how many there are of each part: it needs the sizes of the copies. Then all
-//! requests are sent, owners gather, and what comes back is scattered to the places.
+//! A device sorts the numbers of its indices by the part of `x` that has the item. One digit is enough for up to 256 parts, so the sort
+//! takes one pass. It is stable. The host receives the number of indices of each part, because it needs the sizes of the copies. Then all
+//! requests are sent, the owners gather, and the items that come back are scattered to their places.
 
 use std::ops::Range;
 use std::panic::Location;
@@ -14,34 +14,35 @@ use crate::expr::graph::View;
 use crate::functor::Less;
 use crate::{Buffer, BufferSlice, BufferSliceMut, Element, Error, Result, Stream, algorithms};
 
-/// What to do in place of a capture.
+/// The advice for a stream that captures.
 pub(crate) const ADVICE: &str = "a graph is of one device: gather before the capture, or after it";
 
-/// How much is done at once.
+/// Limits on the size of an exchange.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
-    /// The most items of a part, whose numbers have 32 bits.
+    /// The most items of a part: the numbers of its items have 32 bits.
     part: usize,
-    /// The most indices of a device in a round, which bounds the temporary memory.
+    /// The most indices of a device in a round. This limits the temporary memory.
     round: usize,
 }
 
-/// Those of calls.
+/// The limits that calls use. Tests use lower ones.
 pub(crate) const LIMITS: Limits = Limits { part: u32::MAX as usize, round: 1 << 26 };
 
-/// Whether a device that asks for so many items gets all `len` of them, of so many bytes each, since that is less.
+/// Whether a device that asks for `asked` items receives a copy of all `len` items, because this moves at most as many bytes. An item has
+/// `bytes` bytes.
 ///
-/// Of both, the same share is on the device itself, if the indices are random.
+/// If the indices are random, the same share of both amounts is on the device itself.
 pub(crate) fn takes_all(len: usize, bytes: usize, asked: usize) -> bool {
     len.saturating_mul(bytes) <= asked.saturating_mul(bytes + size_of::<u32>())
 }
 
-/// What a device asks for.
+/// The request of a device.
 pub(crate) struct Asking<'a, T> {
     pub(crate) device: usize,
-    /// A vector on the device, which counts over all items.
+    /// The indices, a vector on the device. They count over all items.
     pub(crate) index: Arc<View>,
-    /// As many places.
+    /// The places for the items, as many as indices.
     pub(crate) out: BufferSliceMut<'a, T>,
 }
 
@@ -51,7 +52,7 @@ struct Part<'a, T> {
     items: BufferSlice<'a, T>,
 }
 
-/// The items of each device in parts of `most` items or fewer, and where each of them ends.
+/// Divides the items of each device into parts of at most `most` items. Also returns where each part ends.
 fn parts<'a, T: Element>(x: &[BufferSlice<'a, T>], most: usize) -> Result<(Vec<Part<'a, T>>, Vec<usize>)> {
     let (mut parts, mut ends, mut end) = (Vec::new(), Vec::new(), 0);
     for (device, &of_device) in x.iter().enumerate() {
@@ -67,14 +68,14 @@ fn parts<'a, T: Element>(x: &[BufferSlice<'a, T>], most: usize) -> Result<(Vec<P
 
 /// Some of a device's indices, sorted by the part that has the item.
 struct Sorted {
-    /// The number of what asks.
+    /// The number of the request.
     asking: usize,
     range: Range<usize>,
-    /// Where each is among the range.
+    /// The place of each index in the range.
     order: Buffer<u32>,
-    /// Where its item is in the part.
+    /// The place of each item in its part.
     items: Buffer<u32>,
-    /// How many are of each part.
+    /// The number of indices of each part.
     counts: Buffer<u32>,
 }
 
@@ -98,7 +99,7 @@ impl Sorted {
         Ok(Self { asking, range, order, items: in_order, counts })
     }
 
-    /// The range of each part.
+    /// The range of each part among the sorted indices.
     fn ranges(&self) -> Result<Vec<Range<usize>>> {
         let mut end = 0;
         let ranges = self.counts.to_vec()?.into_iter().map(|count| {
@@ -109,7 +110,7 @@ impl Sorted {
     }
 }
 
-/// Gathers for devices of `streams` what they ask for of `x`, which has a part on each.
+/// Answers the requests of devices: gathers items of `x`, which has a part on each device of `streams`.
 pub(crate) fn exchange<T, G, S>(
     call: (&'static Location<'static>, &'static str),
     streams: &[Stream],
@@ -133,7 +134,7 @@ where
             sorted.push(Sorted::of(call, &one.index, (number, range), &ends)?);
         }
         let ranges: Vec<_> = sorted.iter().map(Sorted::ranges).collect::<Result<_>>()?;
-        // All questions before all answers, so that no device waits for one before it answers another.
+        // All requests come before all answers, so that no device waits for an answer before it answers another device.
         let mut answers = Vec::new();
         for (sorted, ranges) in sorted.iter().zip(&ranges) {
             let home = asking[sorted.asking].device;
@@ -149,16 +150,16 @@ where
     Ok(())
 }
 
-/// What a device gets.
+/// The items that a device receives.
 struct Answers<T> {
-    /// All of it, in which what the device has itself is there.
+    /// All items. Those that the device has itself are already there.
     items: Buffer<T>,
-    /// What other devices have, and where it belongs.
+    /// The items of other devices, and their ranges in `items`.
     elsewhere: Vec<(Range<usize>, Buffer<T>)>,
 }
 
 impl<T: Element> Answers<T> {
-    /// Asks for all that the device `home` wants.
+    /// Requests all items that the device `home` wants.
     fn of<G>(
         streams: &[Stream],
         home: usize,
@@ -170,7 +171,7 @@ impl<T: Element> Answers<T> {
         T: Gather<u32, T, G>,
     {
         let (mut items, mut elsewhere) = (streams[home].buffer_uninit(sorted.range.len())?, Vec::new());
-        // Devices begin with different ones, so that not all ask one.
+        // Each device begins with another owner, so that they do not all ask one device.
         for number in (0..parts.len()).map(|i| (home + i) % parts.len()) {
             let (part, range) = (&parts[number], ranges[number].clone());
             if range.is_empty() {
@@ -189,7 +190,7 @@ impl<T: Element> Answers<T> {
         Ok(Self { items, elsewhere })
     }
 
-    /// All of it on the device of a stream.
+    /// Copies all items to the device of a stream.
     fn brought(mut self, stream: &Stream) -> Result<Buffer<T>> {
         for (range, found) in &self.elsewhere {
             self.items.slice_mut(range.clone())?.copy_from_peer(stream, found.as_slice())?;

@@ -1,4 +1,4 @@
-//! Items by index, over devices.
+//! Gathers over devices.
 
 pub(crate) mod exchange;
 
@@ -10,28 +10,29 @@ use crate::algorithms::{Gather, Scatter};
 use crate::expr::{Integral, vector_of};
 use crate::{Buffer, ConvertTo, Element, Error, Integer, Result, SplitBuffer, Stream, algorithms};
 
-/// Collects items of all devices by their indices: `out[i] = x[indices[i]]`. An index counts over the whole of `x`, and any number of them
-/// may be the same.
+/// Collects items of all devices by their indices: `out[i] = x[indices[i]]`. An index counts over the whole of `x`. Indices may be equal.
 ///
-/// As [`algorithms::gather`], for the same items. `indices` and `out` are split in the same way; `x` is over the same devices, and may have
-/// another length and other ranges. An index that `x` does not have is a fault, as there. On GPUs a call that does not wait leaves it to
-/// [`Split::synchronize`](crate::Split::synchronize). After a fault, the contents of `out` are unspecified.
+/// It takes the items of [`algorithms::gather`]. `indices` and `out` must be split in the same way. `x` must be on the same devices, and
+/// may have another length and other ranges. An index out of bounds is a fault. On GPUs, a call that does not wait does not return the
+/// fault; [`Split::synchronize`](crate::Split::synchronize) returns it. After a fault, the contents of `out` are unspecified.
 ///
-/// A device takes one of three ways.
+/// Each device takes one of three ways:
 ///
-/// - If it has all of `x`, it gathers there, and nothing goes between devices.
-/// - If all of `x` has fewer bytes than the device's indices would bring, of which each takes four and an item, `x` is copied to it.
-/// - Otherwise it sorts its indices by the device that has the item, stably, and sends each device those of its items. These gather, and the
-///   device puts what comes back in its places.
+/// 1. If the device has all of `x`, it gathers there, and nothing goes between devices.
+/// 2. If all of `x` has at most as many bytes as an exchange, `x` is copied to the device, which gathers from the copy. An exchange moves
+///    four bytes and an item for each index.
+/// 3. Otherwise the devices exchange items. The device sorts its indices stably by the device that has the item, and sends each device the
+///    indices of its items. The other devices gather and send the items back, and the device writes them to their places in `out`.
 ///
-/// Cost: of the first two, [`algorithms::gather`], and the copies. Of the third, for each index about 60 bytes of accesses and those of the
-/// items; four bytes and an item go between devices, unless the device has the item. The host then waits once, for the counts of each device, or for
-/// more than 2^26 indices of a device once for each 2^26. Temporary memory: of the second way for `x`, of the third for about 24 bytes and
-/// two items for each index, up to 2^26 of them at a time, and, on the device that has the item, for four bytes and an item more.
+/// Cost: the first two ways take [`algorithms::gather`] and the copies. The third way accesses about 60 bytes for each index, and the
+/// items. Four bytes and an item go between devices for each index whose item is on another device. The host then waits for the counts of
+/// each device: once, or once for each 2^26 indices if a device has more. Temporary memory: the second way takes memory for `x`; the third
+/// way takes about 24 bytes and two items for each index, for up to 2^26 indices at a time, and another four bytes and an item on the
+/// device that has the item.
 ///
-/// Ready for numbers with indices of `u32`. For other items write
-/// `instantiate!(kernel_primitives::algorithms::gather<MyItem, u32, MyItem>);`, and the same for `scatter<MyItem, u32>`; for other integers as
-/// indices, which may count more items, also for `gather<MyItem, u64, MyItem>`.
+/// Ready for numbers with indices of `u32`. For other items, write
+/// `instantiate!(kernel_primitives::algorithms::gather<MyItem, u32, MyItem>);`, and the same for `scatter<MyItem, u32>`. For other types of
+/// indices, which may count more items, also write it for `gather<MyItem, u64, MyItem>`.
 ///
 /// ```
 /// use kernel_primitives::{Devices, Split, SplitBuffer, split};
@@ -48,9 +49,9 @@ use crate::{Buffer, ConvertTo, Element, Error, Integer, Result, SplitBuffer, Str
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::Split`] if `indices` and `out` do not have the same items on the same devices, or if `x` is on other devices,
-/// [`Error::Capture`] if a stream captures and a device needs items of another one, [`Error::Fault`] if an index is outside and the call
-/// learns of it, and the errors of [`algorithms::gather`]. After an error, the contents of `out` are unspecified.
+/// Returns [`Error::Split`] if `indices` and `out` are not split in the same way, or if `x` is on other devices, [`Error::Capture`] if a
+/// stream captures and a device needs items of another device, [`Error::Fault`] if an index is out of bounds and the call waits for the
+/// fault, and the errors of [`algorithms::gather`]. After an error, the contents of `out` are unspecified.
 #[track_caller]
 pub fn gather<T, I, D, G, S>(x: &SplitBuffer<T>, indices: &SplitBuffer<I>, out: &mut SplitBuffer<T>) -> Result<()>
 where
@@ -88,7 +89,7 @@ where
     exchange((place, call), streams, &parts, asking, LIMITS)
 }
 
-/// All items on the device of a stream. Devices begin with different parts, so that not all read from one.
+/// Copies all items to the device of a stream. Each device begins with another part, so that they do not all read from one device.
 fn collected<T: Element>(stream: &Stream, device: usize, x: &SplitBuffer<T>) -> Result<Buffer<T>> {
     let mut all = stream.buffer_uninit(x.len())?;
     let devices = x.split().streams().len();

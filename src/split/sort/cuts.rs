@@ -1,16 +1,19 @@
-//! Where sorted runs are cut, so that each device gets its share and no more.
+//! Finds where sorted runs are cut, so that each device receives exactly its share.
 //!
-//! A cut is of a rank `r`: of each run it takes the first few items, of all runs together `r`, and no item that is left comes before one
-//! that is taken. Of equal items those of earlier runs come first, and of one run those before. So there is one such cut.
+//! A cut has a rank `r`. It takes the first items of each run, `r` items of all runs together, such that no item that it leaves comes
+//! before an item that it takes. Among equal items, those of earlier runs come first, and in one run the earlier item. So there is exactly
+//! one such cut.
 //!
-//! Each run has a window, in which the cut is. The host looks at some places of all windows. Of an item that it sees it then knows how
-//! many items of the other runs are before it: at least as many as there are up to the last place before it, and at most as many as there
-//! are before the first place after it. An item whose rank is surely less than `r` is taken, and one whose rank is surely not is left.
-//! What is between both is the next window. With `s` places a window, all windows together are then about `4 / s` of what they were.
+//! Each run has a window that contains the cut. The host reads the items at some places of all windows. For each item that it has read, it
+//! then has bounds on the number of items of another run that come before this item: at least all up to the last place whose item comes
+//! before, and at most all before the first place whose item comes after. The cut takes an item whose rank is surely less than `r`, and
+//! leaves an item whose rank is surely not. The items between form the next window. With `s` places in each window, all windows together
+//! shrink to about `4 / s`.
 //!
-//! Of `p` runs and `p` cuts, a look takes time in `p^3`, times a logarithm of the places: for each cut and run it finds two ends by
-//! bisection, and each step of these takes a sum over the runs. The comparisons behind a step are made once for all cuts and both ends. For
-//! the eight devices of a machine that is nothing; hundreds, which only the emulator has, take seconds.
+//! With `p` runs and `p` cuts, one such step takes time in `p^3`, times a logarithm of the number of places: for each cut and run it finds
+//! two ends by bisection, and each step of the bisection takes a sum over the runs. The comparisons for such a step are made once for all
+//! cuts and both ends. For the eight devices of a machine this time does not matter. Hundreds of devices, which only the emulator has, take
+//! seconds.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -19,36 +22,36 @@ use std::ops::Range;
 use crate::Result;
 use crate::split::host::Call;
 
-/// Places of a run that the host looks at, at a time, of all windows.
+/// The number of places of a run that the host reads at a time, in all windows.
 const LOOKED: usize = 1 << 15;
 
-/// Places of a window, even if there are many.
+/// The least number of places in a window, even if there are many windows.
 const LEAST: usize = 64;
 
-/// What the host has seen of a run.
+/// The items of a run that the host has read.
 struct Seen<T> {
     places: Vec<usize>,
     items: Vec<T>,
 }
 
-/// What the host has seen of one run, compared with what it has seen of all.
+/// The items of one run that the host has read, compared with those of all runs.
 struct Compared<'s, T> {
     seen: &'s [Seen<T>],
     run: usize,
-    /// Of an item of the run, how many items of each other run come before it.
+    /// For an item of the run: how many of the read items of each other run come before it.
     before: HashMap<usize, Vec<usize>>,
 }
 
-/// The cut of a rank: in each run it is inside of a window.
+/// The cut of a rank. In each run it is inside a window.
 struct Cut {
     rank: usize,
     windows: Vec<Range<usize>>,
 }
 
-/// The cuts of these ranks, which ascend, of runs of so many items that are sorted: how many items each takes of each run.
+/// Finds the cuts of ascending ranks in sorted runs with these lengths. Returns how many items of each run each cut takes.
 ///
-/// `look` gets places of each run, which ascend, and returns the items there. If `is_before` is no order, the cuts are unspecified, but add
-/// up to the ranks and ascend in each run. If it panics, that is a fault of `call`.
+/// `look` receives ascending places of each run, and returns the items there. If `is_before` is not an order, the cuts are unspecified, but
+/// they add up to the ranks, and ascend in each run. If it panics, `call` has a fault.
 pub(super) fn cuts<T: Copy>(
     call: Call,
     lens: &[usize],
@@ -68,7 +71,7 @@ pub(super) fn cuts<T: Copy>(
         let seen: Vec<Seen<T>> = places.into_iter().zip(items).map(|(places, items)| Seen { places, items }).collect();
         let narrowed = call.run(|| {
             let mut narrowed = vec![Vec::new(); cuts.len()];
-            // All cuts of one run before the next, so that few comparisons are kept at a time.
+            // All cuts of one run come before the next run, so that few comparisons are kept at a time.
             for run in 0..lens.len() {
                 let mut compared = Compared { seen: &seen, run, before: HashMap::new() };
                 for (cut, windows) in cuts.iter().zip(&mut narrowed) {
@@ -82,7 +85,7 @@ pub(super) fn cuts<T: Copy>(
             cut.tighten();
         }
         let now = open(&cuts);
-        // By an order it is less than half.
+        // If `is_before` is an order, less than half is left.
         if now > left / 2 {
             break;
         }
@@ -97,7 +100,7 @@ pub(super) fn cuts<T: Copy>(
     Ok(all)
 }
 
-/// Places to look at in windows of one run: all of short ones, and of others as many at equal distances.
+/// The places to read in the windows of one run: all places of a short window, and places at equal distances in a long one.
 fn places(windows: impl Iterator<Item = Range<usize>>) -> Vec<usize> {
     let mut windows: Vec<(usize, usize)> =
         windows.filter(|window| !window.is_empty()).map(|window| (window.start, window.len())).collect();
@@ -114,7 +117,7 @@ fn places(windows: impl Iterator<Item = Range<usize>>) -> Vec<usize> {
     places
 }
 
-/// The first number of a range for which a condition is false that is true before it.
+/// The first number of a range for which a condition is false, if it is true for all numbers before it.
 fn first_not(range: Range<usize>, mut is_true: impl FnMut(usize) -> bool) -> usize {
     let Range { mut start, mut end } = range;
     while start < end {
@@ -129,7 +132,7 @@ fn first_not(range: Range<usize>, mut is_true: impl FnMut(usize) -> bool) -> usi
 }
 
 impl<T: Copy> Compared<'_, T> {
-    /// How many items of each other run come before an item of the run.
+    /// How many of the read items of each other run come before an item of this run.
     fn before(&mut self, at: usize, is_before: &impl Fn(T, T) -> bool) -> &[usize] {
         let (seen, run) = (self.seen, self.run);
         self.before.entry(at).or_insert_with(|| {
@@ -145,7 +148,7 @@ impl<T: Copy> Compared<'_, T> {
 }
 
 impl Cut {
-    /// Narrows each window to what the others leave for it.
+    /// Narrows each window to the counts that the other windows leave for it.
     fn tighten(&mut self) {
         let sum = |ends: fn(&Range<usize>) -> usize| self.windows.iter().map(ends).sum::<usize>();
         let (least, most) = (sum(|window| window.start), sum(|window| window.end));
@@ -156,22 +159,22 @@ impl Cut {
         }
     }
 
-    /// The part of a run's window in which the cut may be, by what the host has seen.
+    /// The part of a run's window that can contain the cut, according to the items that the host has read.
     fn narrowed<T: Copy>(&self, of: &mut Compared<'_, T>, is_before: &impl Fn(T, T) -> bool) -> Range<usize> {
         let (seen, run) = (of.seen, of.run);
         let (window, places) = (&self.windows[run], &seen[run].places);
         let inside = |end: usize| places.partition_point(|&place| place < end);
         let own = inside(window.start)..inside(window.end);
         let taken = first_not(own.clone(), |at| self.ranks(of, at, is_before).1 < self.rank);
-        // What is surely taken is not surely left.
+        // An item that is surely taken is not surely left.
         let left = first_not(taken..own.end, |at| self.ranks(of, at, is_before).0 < self.rank);
         let start = if taken > own.start { places[taken - 1] + 1 } else { window.start };
         let end = if left < own.end { places[left] } else { window.end };
         start..end
     }
 
-    /// The least and the greatest rank of an item of a run, if of each other run at least the items before its window come first, and at
-    /// most those before its window's end.
+    /// The least and the greatest rank of an item of a run. Of each other run, at least the items before the window come first, and at most
+    /// the items before the window's end.
     fn ranks<T: Copy>(&self, of: &mut Compared<'_, T>, at: usize, is_before: &impl Fn(T, T) -> bool) -> (usize, usize) {
         let (seen, run) = (of.seen, of.run);
         let place = seen[run].places[at];
@@ -186,8 +189,8 @@ impl Cut {
         (least, most)
     }
 
-    /// How many items of each run are taken: where the windows begin, changed only if that is not as many as the rank, or fewer of a run
-    /// than by the cut before.
+    /// How many items of each run are taken: the windows' beginnings. They are changed only if they do not add up to the rank, or if the
+    /// cut before takes more items of a run.
     fn counts(&self, lens: &[usize], before: &[usize]) -> Vec<usize> {
         let mut counts: Vec<usize> =
             self.windows.iter().zip(before).map(|(window, &before)| window.start.max(before)).collect();

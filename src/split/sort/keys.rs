@@ -8,20 +8,20 @@ use crate::functor::{Comparator, Direction};
 use crate::split::host::Call;
 use crate::{BufferSlice, BufferSliceMut, Element, KernelParam, Result, SortKey, SplitBuffer, Stream, algorithms};
 
-/// Sorts the keys of all devices in the total order of [`SortKey`]; stable. Each device of `out` gets exactly as many keys as it has
-/// places, whatever the keys are: the smallest are on the first device.
+/// Sorts the keys of all devices in the total order of [`SortKey`]. The sort is stable. Each device of `out` receives exactly as many keys
+/// as its part of `out` holds, for any keys. The first keys of the order are on the first device.
 ///
-/// As [`algorithms::sort_keys`], for the same keys and orders. `out` has as many items as `keys`, and may be split in another way, and over
+/// It takes the keys and orders of [`algorithms::sort_keys`]. `out` has as many items as `keys`. It may be split in another way, and over
 /// other devices.
 ///
-/// Cost: each device sorts its keys, gets its share from all devices by a copy of each, and merges what it got two by two: of `p` devices,
-/// one read and one write for each doubling up to `p`, or another sort where that is fewer. Counted in such passes, keys of
-/// four bytes take two devices 0.6 of what they take one, and eight a fifth; the copies come on top. Unless all keys go to one device, the
-/// host waits for the sorts, and then for two or three looks at tens of thousands of keys of each device, by which it finds the shares. Its
-/// own time for them grows with the cube of `p`: nothing for the devices of one machine, but seconds for hundreds of the emulator.
-/// Temporary memory: for two copies of the keys on their devices, and a copy of its share on each device.
+/// Cost: each device sorts its keys, receives its share by one copy from each device, and merges these pieces two by two. With `p` devices,
+/// the merges read and write the share `log2 p` times; a second sort replaces them if it takes fewer passes. Counted in such passes, two
+/// devices take 0.6 of the time of one device for keys of four bytes, and eight devices take a fifth; the copies come in addition. Unless
+/// all keys go to one device, the host waits for the sorts, and then reads tens of thousands of keys of each device, two or three times, to
+/// find the shares. The host's own time for this grows with the cube of `p`: it does not matter for the devices of one machine, but
+/// hundreds of emulated devices take seconds. Temporary memory: two copies of the keys on their devices, and a copy of each device's share.
 ///
-/// The host compares keys, too, by [`SortKey::to_sort_bits`]: that must give the same there as on the devices.
+/// The host also compares keys, by [`SortKey::to_sort_bits`], which must give the same bits there as on the devices.
 ///
 /// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::sort_keys<MyKey>);`, and the same for
 /// `gather<MyKey, u32, MyKey>` and `merge<MyKey, MyKey, Less>`.
@@ -53,20 +53,22 @@ where
     K: SortKey + SortKeys<S> + Gather<u32, K, G> + Merge<K, O, M>,
     O: Direction + Comparator<K>,
 {
-    // A pass of a sort for each eight bits takes as long as a pass of merges.
+    // A sort has a pass for each eight bits, which takes as long as a pass of merges.
     let most = K::SORT_BITS.div_ceil(8) as usize;
     sorted(Call::of("`split::sort_keys`"), keys, out, order, most, |stream, keys, out| {
         algorithms::sort_keys(stream, keys, out, order)
     })
 }
 
-/// Sorts the items of all devices by any comparator; stable. Each device of `out` gets exactly as many items as it has places.
+/// Sorts the items of all devices by any comparator. The sort is stable. Each device of `out` receives exactly as many items as its part of
+/// `out` holds.
 ///
-/// As [`sort_keys`], and [`algorithms::sort_by`]. If `order` is not an order, the contents of `out` are unspecified.
+/// See [`sort_keys`] for the cost, and [`algorithms::sort_by`] for the items. If `order` is not an order, the contents of `out` are
+/// unspecified.
 ///
-/// The host calls `order`, too, and it must say the same there as on the devices: else items may be on another device than they belong to,
-/// and `out` is not sorted where devices meet. Computed floats may differ in their last bits, by `sin` or by a contracted `a * b + c`:
-/// compute keys first, and sort by those with [`sort_pairs_by`](super::sort_pairs_by).
+/// The host also calls `order`, which must give the same results there as on the devices. Otherwise items may be on the wrong device, and
+/// `out` is not sorted at the borders between devices. Computed floats may differ in their last bits, by `sin` or by a contracted
+/// `a * b + c`: compute keys first, and sort by these keys with [`sort_pairs_by`](super::sort_pairs_by).
 ///
 /// Ready for numbers with `Less` and `Greater`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::sort_by<MyItem, MyOrder>);`, and the same for `gather<MyItem, u32, MyItem>` and
@@ -98,7 +100,7 @@ where
     sorted(call, x, out, order, usize::MAX, |stream, x, out| algorithms::sort_by(stream, x, order, out))
 }
 
-/// Sorts by `sort` on each device, which takes as long as `most` passes of merges.
+/// Sorts with `sort` on each device. `sort` takes as long as `most` passes of merges.
 fn sorted<K, C, G, M>(
     call: Call,
     keys: &SplitBuffer<K>,
@@ -138,7 +140,7 @@ where
             continue;
         }
         passes.each(|in_copy, a, b| {
-            // Until it is merged, the own piece stays where it is.
+            // The device's own piece stays in its run until it is merged.
             if b.is_empty() && own.as_ref().is_some_and(|own| own.range == a) {
                 return Ok(());
             }

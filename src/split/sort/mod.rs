@@ -1,4 +1,4 @@
-//! Sorts over devices: of each device's items, of which each then gets its share from all, and of what it got.
+//! Sorts over devices: each device sorts its items, then receives its share of all items, and merges or sorts this share.
 
 mod cuts;
 mod keys;

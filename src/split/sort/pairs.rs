@@ -10,14 +10,14 @@ use crate::{
     Buffer, BufferSlice, BufferSliceMut, Element, KernelParam, Result, SortKey, SplitBuffer, Stream, algorithms,
 };
 
-/// Sorts pairs of a key and a value of all devices by the keys; stable. As [`sort_keys`](super::sort_keys); each value goes where its key
-/// goes.
+/// Sorts the pairs of a key and a value of all devices by the keys, as [`sort_keys`](super::sort_keys) does. Each value goes with its key.
+/// The sort is stable.
 ///
-/// As [`algorithms::sort_pairs`], for the same keys, values and orders. `keys` and `values` are split in the same way, and so are `keys_out`
-/// and `values_out`.
+/// It takes the keys, values and orders of [`algorithms::sort_pairs`]. `keys` and `values` must be split in the same way, and so must
+/// `keys_out` and `values_out`.
 ///
-/// Cost: as [`sort_keys`](super::sort_keys). Values of four bytes are merged with their keys. Instead of others four bytes are merged,
-/// which say where the value is, and each value is moved once in the end.
+/// Cost: that of [`sort_keys`](super::sort_keys). Values of four bytes are merged with their keys. For values of other sizes, the merges
+/// move an index of four bytes, and each value moves once at the end.
 ///
 /// Ready for keys and values of any numbers. For others, write
 /// `instantiate!(kernel_primitives::algorithms::sort_pairs<MyKey, MyValue>);`, and the same for `gather<MyKey, u32, MyKey>`,
@@ -40,8 +40,8 @@ use crate::{
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::Split`](crate::Error::Split) unless each key has its value on its device, and each place for a key one for a value,
-/// and the errors of [`sort_keys`](super::sort_keys).
+/// Returns [`Error::Split`](crate::Error::Split) if `keys` and `values`, or `keys_out` and `values_out`, are not split in the same way, and
+/// the errors of [`sort_keys`](super::sort_keys).
 #[track_caller]
 pub fn sort_pairs<K, V, O, S, G, H, M>(
     keys: &SplitBuffer<K>,
@@ -62,10 +62,10 @@ where
     })
 }
 
-/// Sorts pairs of a key and a value of all devices by the keys and any comparator; stable.
+/// Sorts the pairs of a key and a value of all devices by the keys and any comparator. The sort is stable.
 ///
-/// As [`sort_pairs`], [`sort_by`](super::sort_by), and [`algorithms::sort_pairs_by`]. The host calls `order`, too, and it must say the same
-/// there as on the devices: see [`sort_by`](super::sort_by).
+/// See [`sort_pairs`], [`sort_by`](super::sort_by), and [`algorithms::sort_pairs_by`]. The host also calls `order`, which must give the
+/// same results there as on the devices: see [`sort_by`](super::sort_by).
 ///
 /// Ready for numbers with values of `i32`, `u32` and `f32`, with `Less` and `Greater`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::sort_pairs_by<MyKey, MyValue, MyOrder>);`, and the same for `gather<MyKey, u32, MyKey>`,
@@ -107,14 +107,14 @@ where
     })
 }
 
-/// What a device has of its share, besides the places of the result.
+/// The temporary memory of a device for its share.
 struct Share<K, V> {
     passes: Passes,
     keys: Buffer<K>,
     values: Buffer<V>,
 }
 
-/// Sorts by `sort` on each device, which takes as long as `most` passes of merges.
+/// Sorts with `sort` on each device. `sort` takes as long as `most` passes of merges.
 fn sorted<K, V, C, G, H, M>(
     call: Call,
     (keys, values): (&SplitBuffer<K>, &SplitBuffer<V>),
@@ -149,7 +149,7 @@ where
     let mut shares = Vec::new();
     for (device, pieces) in runs.pieces(call, keys_out, order)?.into_iter().enumerate() {
         let (stream, mut passes) = (&split.streams()[device], Passes::of(&pieces, most));
-        // Places have 32 bits.
+        // Indices of values have 32 bits.
         passes.sort_again |= !passes.is_done() && !is_merged::<V>() && u32::try_from(passes.items()).is_err();
         let begin_in_copy = [passes.begin_in_copy(), passes.begin_in_copy() || !passes.is_done() && !is_merged::<V>()];
         let (mut keys, mut values) = (stream.buffer_uninit(passes.copied())?, stream.buffer_uninit(passes.copied())?);
@@ -175,7 +175,7 @@ fn is_merged<V: Element>() -> bool {
     V::ANY_BITS && size_of::<V>() == size_of::<u32>()
 }
 
-/// Merges what a device has got.
+/// Merges the pieces that a device has received.
 fn merged<K, V, C, H, M>(
     stream: &Stream,
     Share { passes, mut keys, mut values }: Share<K, V>,

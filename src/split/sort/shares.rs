@@ -1,4 +1,4 @@
-//! What each device gets of the sorted runs of all: pieces of them, in one copy each, and then their merge.
+//! The share of each device: a piece of the sorted run of each device, one copy for each piece, and their merge.
 
 use std::ops::Range;
 
@@ -8,22 +8,22 @@ use crate::functor::Comparator;
 use crate::split::host::Call;
 use crate::{Buffer, BufferSlice, BufferSliceMut, Device, Element, Error, Result, SplitBuffer, Stream, algorithms};
 
-/// The items of each device, sorted: a run a device.
+/// The sorted items of each device: one run for each device.
 pub(super) struct Runs<'a, T> {
     streams: &'a [Stream],
     pub(super) runs: Vec<Buffer<T>>,
 }
 
 impl<'a, T: Element> Runs<'a, T> {
-    /// Room for the items of each device.
+    /// Allocates room for the items of each device.
     pub(super) fn like(x: &'a SplitBuffer<T>) -> Result<Self> {
         let streams = x.split().streams();
         let room = |(device, stream): (usize, &Stream)| stream.buffer_uninit(x.range(device).len());
         Ok(Self { streams, runs: streams.iter().enumerate().map(room).collect::<Result<_>>()? })
     }
 
-    /// The pieces of each device of `out`: a range of each run. They are exactly as many as the device has places, however the items are
-    /// distributed.
+    /// The pieces of each device of `out`: a range of each run. Together they have exactly as many items as the device's part of `out`
+    /// holds, for any distribution of the items.
     pub(super) fn pieces<C, G>(&self, call: Call, out: &SplitBuffer<T>, order: C) -> Result<Vec<Vec<Range<usize>>>>
     where
         T: Gather<u32, T, G>,
@@ -41,7 +41,7 @@ impl<'a, T: Element> Runs<'a, T> {
         Ok(pieces.collect())
     }
 
-    /// The items at places of each run. All devices collect theirs at the same time.
+    /// The items at given places of each run. All devices collect their items at the same time.
     fn look<G>(&self, places: &[Vec<usize>]) -> Result<Vec<Vec<T>>>
     where
         T: Gather<u32, T, G>,
@@ -63,7 +63,7 @@ impl<'a, T: Element> Runs<'a, T> {
         found.iter().map(Buffer::to_vec).collect()
     }
 
-    /// The piece of a run that is on the stream's device; none if it has no items.
+    /// The piece of the run on the stream's own device; `None` if the piece has no items.
     pub(super) fn own(&self, stream: &Stream, pieces: &[Range<usize>]) -> Result<Option<Own<'_, T>>> {
         let Some(run) = self.streams.iter().position(|one| one.device().same_as(stream.device())) else {
             return Ok(None);
@@ -73,8 +73,8 @@ impl<'a, T: Element> Runs<'a, T> {
         Ok(if piece.is_empty() { None } else { Some(Own { run, range, items: self.runs[run].slice(piece)? }) })
     }
 
-    /// Copies pieces of all runs to `target`, one after the other, but that of the run `without`. Devices begin with different runs, so that not
-    /// all read from one.
+    /// Copies the pieces of all runs to `target`, one after the other, except the piece of the run `without`. Each device begins with
+    /// another run, so that they do not all read from one device.
     pub(super) fn collect(
         &self,
         stream: &Stream,
@@ -102,12 +102,12 @@ impl<'a, T: Element> Runs<'a, T> {
 /// A piece of a device's own run.
 pub(super) struct Own<'a, T> {
     pub(super) run: usize,
-    /// Where it is among all pieces of the device.
+    /// The range of the piece among all pieces of the device.
     pub(super) range: Range<usize>,
     pub(super) items: BufferSlice<'a, T>,
 }
 
-/// An error unless there are as many places as items.
+/// Returns an error if the input and the result have different lengths.
 pub(super) fn check_places<T: Element>(call: &'static str, x: &SplitBuffer<T>, out: &SplitBuffer<T>) -> Result<()> {
     if x.len() == out.len() {
         return Ok(());
@@ -115,8 +115,7 @@ pub(super) fn check_places<T: Element>(call: &'static str, x: &SplitBuffer<T>, o
     Err(Error::Split { call, reason: format!("there are not as many places as items: {x:?} and {out:?}") })
 }
 
-/// The device with all items, and the number of that with all places, if both are the same one: its number in the one split and in the
-/// other.
+/// If one device has all items and all places of the result, returns its numbers in the two splits.
 pub(super) fn only_device<T: Element, U: Element>(x: &SplitBuffer<T>, out: &SplitBuffer<U>) -> Option<(usize, usize)> {
     let (from, to) = (filled(x)?, filled(out)?);
     let device = |streams: &[Stream], number: usize| -> Device { streams[number].device().clone() };
@@ -130,18 +129,18 @@ fn filled<T: Element>(x: &SplitBuffer<T>) -> Option<usize> {
     filled.next().filter(|_| filled.next().is_none())
 }
 
-/// How one device makes one run of its pieces.
+/// How a device merges its pieces to one run.
 pub(super) struct Passes {
-    /// Where the pieces end that have items.
+    /// The ends of the pieces that have items.
     ends: Vec<usize>,
     /// Passes of merges two by two.
     count: usize,
-    /// Whether another sort takes less.
+    /// Whether a second sort takes less time.
     pub(super) sort_again: bool,
 }
 
 impl Passes {
-    /// Those of these pieces, if another sort takes as long as `most` passes of merges.
+    /// The passes for these pieces, if a second sort takes as long as `most` passes of merges.
     pub(super) fn of(pieces: &[Range<usize>], most: usize) -> Self {
         let mut ends = Vec::new();
         for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
@@ -151,27 +150,27 @@ impl Passes {
         Self { ends, count, sort_again: count > most }
     }
 
-    /// Whether the pieces are a run.
+    /// Whether the pieces already are one run.
     pub(super) fn is_done(&self) -> bool {
         self.count == 0
     }
 
-    /// Items of all pieces.
+    /// The number of items of all pieces.
     pub(super) fn items(&self) -> usize {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// Items of the copy that passes write alternately with the result.
+    /// The number of items of the copy. Passes write the copy and the result alternately.
     pub(super) fn copied(&self) -> usize {
         if self.is_done() { 0 } else { self.items() }
     }
 
-    /// Whether the pieces go to the copy, so that the last pass writes the result.
+    /// Whether the pieces start in the copy, so that the last pass writes the result.
     pub(super) fn begin_in_copy(&self) -> bool {
         self.sort_again || !self.count.is_multiple_of(2)
     }
 
-    /// All merges: of two ranges one after the other, of which the second may be empty, and whether they are in the copy.
+    /// Calls `merge` for each merge, with whether its inputs are in the copy, and with two adjacent ranges. The second range may be empty.
     pub(super) fn each(&self, mut merge: impl FnMut(bool, Range<usize>, Range<usize>) -> Result<()>) -> Result<()> {
         let (mut ends, mut in_copy) = (self.ends.clone(), self.begin_in_copy());
         while ends.len() > 1 {
@@ -189,7 +188,7 @@ impl Passes {
     }
 }
 
-/// Where a merge reads and writes.
+/// The slices that a merge reads and writes.
 pub(super) struct Ends<'v, T> {
     pub(super) a: BufferSlice<'v, T>,
     pub(super) b: BufferSlice<'v, T>,

@@ -1,11 +1,12 @@
-//! What goes between devices before a product. A device's *halo* is the items of the vector that its rows read and other devices have.
+//! The exchange between devices before a product. A device's *halo* is the items of the vector that its rows read and that other devices
+//! have.
 //!
-//! Each device first collects in an *outbox* what others read of it, and they copy their pieces from there. Uses of a buffer are ordered as
-//! uses of all of it. So if devices copied from the vector itself, whatever writes that next would wait for all copies; an outbox is written
-//! by the next product alone.
+//! Each device first collects the items that other devices read in an *outbox*. The other devices copy their pieces from the outbox. The
+//! uses of a buffer are ordered as uses of the whole buffer. If devices copied from the vector itself, the next write of the vector would
+//! wait for all copies. Only the next product writes the outbox.
 //!
-//! A product takes outboxes and inputs for itself, and gives them back when all of its work is enqueued. What it has enqueued uses them
-//! before anything that the next product enqueues, by whatever thread, in the order of the buffers' uses.
+//! A product takes outboxes and inputs, and gives them back when all of its work is enqueued. Its work uses them before the work of the
+//! next product, because buffers order their uses, also if another thread enqueues the next product.
 
 use std::any::Any;
 use std::ops::Range;
@@ -14,63 +15,64 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::algorithms::Gather;
 use crate::{Buffer, BufferSlice, Element, Result, SplitBuffer, Stream, algorithms};
 
-/// What each device sends to others and gets of them.
+/// The items that each device sends to other devices and receives from them.
 pub(super) struct Exchange {
     outboxes: Vec<Outbox>,
     inputs: Vec<Input>,
-    /// [`Memory`] of products that are enqueued, for later ones: of items of any types.
+    /// The [`Memory`] of enqueued products, for later products. Items may have any type.
     kept: Mutex<Vec<Box<dyn Any + Send + Sync>>>,
 }
 
-/// What others read of a device: for each of them a piece.
+/// The items of a device that other devices read: a piece for each of them.
 struct Outbox {
     len: usize,
     places: Vec<Places>,
 }
 
-/// Some items of a device, counted from the item `first`: indices have 32 bits, and a device may have more items than these can number.
+/// Some items of a device, counted from the item `first`. Indices have 32 bits, and a device may have more items than these can number.
 struct Places {
     first: usize,
     at: Buffer<u32>,
 }
 
-/// What the rows of a device read: its own items, and after them the pieces. Without pieces it is the device's part of the vector, and not a
-/// copy.
+/// The items that the rows of a device read: the device's own items, and the pieces after them. Without pieces, it is the device's part of
+/// the vector itself, and not a copy.
 struct Input {
     len: usize,
     pieces: Vec<Piece>,
 }
 
-/// Items of an outbox that a device gets.
+/// Items of an outbox that a device receives.
 struct Piece {
     owner: usize,
-    /// Where they are in the outbox.
+    /// The range of the items in the outbox.
     from: Range<usize>,
-    /// Where they go in the input.
+    /// The range of the items in the input.
     to: Range<usize>,
 }
 
-/// Outboxes and inputs, one a device. Those that a product does not need have no items.
+/// An outbox and an input for each device. They are empty if a product does not need them.
 pub(super) struct Memory<T> {
     outboxes: Vec<Buffer<T>>,
     inputs: Vec<Buffer<T>>,
 }
 
 impl Exchange {
-    /// What goes between devices with these bounds of a vector, each of which reads these items of others, in ascending order.
+    /// Plans the exchange for a vector with these bounds. `halos` has the items of other devices that each device reads, in ascending
+    /// order.
     pub(super) fn new(streams: &[Stream], bounds: &[usize], halos: &[Vec<usize>]) -> Result<Self> {
         let (places, inputs) = plan(bounds, halos);
         let outboxes = places.into_iter().zip(streams).map(|(places, stream)| Outbox::new(stream, &places));
         Ok(Self { outboxes: outboxes.collect::<Result<_>>()?, inputs, kept: Mutex::default() })
     }
 
-    /// The streams of the devices that send items to others, or get some.
+    /// The streams of the devices that send or receive items.
     pub(super) fn streams_of<'s>(&self, streams: &'s [Stream]) -> impl Iterator<Item = &'s Stream> {
         let devices = self.outboxes.iter().zip(&self.inputs).zip(streams);
         devices.filter(|((sent, read), _)| sent.len > 0 || !read.pieces.is_empty()).map(|(_, stream)| stream)
     }
 
-    /// Memory for one product: what an earlier one has given back, or new.
+    /// Memory for one product: memory that an earlier product has given back, or new memory.
     pub(super) fn memory<T: Element>(&self, streams: &[Stream]) -> Result<Memory<T>> {
         let kept = {
             let mut kept = self.kept();
@@ -88,7 +90,7 @@ impl Exchange {
         Ok(Memory { outboxes, inputs })
     }
 
-    /// Keeps memory for the next product, when all is enqueued that uses it.
+    /// Keeps memory for the next product. All work that uses it must be enqueued.
     pub(super) fn keep<T: Element>(&self, memory: Memory<T>) {
         self.kept().push(Box::new(memory));
     }
@@ -97,7 +99,7 @@ impl Exchange {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Collects what others read of each device.
+    /// Collects the items that other devices read, on each device.
     pub(super) fn post<T, G>(&self, streams: &[Stream], x: &SplitBuffer<T>, memory: &mut Memory<T>) -> Result<()>
     where
         T: Element + Gather<u32, T, G>,
@@ -113,7 +115,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// What the rows of a device read, after all devices have [posted](Self::post).
+    /// The items that the rows of a device read. All devices must have [posted](Self::post) before.
     pub(super) fn input<'m, T: Element>(
         &self,
         device: usize,
@@ -148,7 +150,7 @@ impl Outbox {
     }
 }
 
-/// Which of its items each device posts, and what each gets.
+/// The items that each device posts, and the input of each device.
 fn plan(bounds: &[usize], halos: &[Vec<usize>]) -> (Vec<Vec<usize>>, Vec<Input>) {
     let mut posted = vec![Vec::new(); halos.len()];
     let inputs = halos.iter().enumerate().map(|(device, halo)| {
@@ -164,7 +166,7 @@ fn plan(bounds: &[usize], halos: &[Vec<usize>]) -> (Vec<Vec<usize>>, Vec<Input>)
                 start = end;
             }
         }
-        // Each device begins with the owner after it, so that not all copy from one at once.
+        // Each device begins with the owner after it, so that they do not all copy from one device.
         let after = pieces.iter().position(|piece| piece.owner > device).unwrap_or(0);
         pieces.rotate_left(after);
         Input { len: own + halo.len(), pieces }

@@ -9,12 +9,12 @@ use crate::{Buffer, BufferSliceMut, Element, Error, Result, Split, Stream};
 
 /// A sparse matrix in compressed rows (CSR), whose rows are split over devices: [`split::spmv`](crate::split::spmv) multiplies it by a vector.
 ///
-/// Device `d` of the [`Split`] has the rows of [`range(d)`](Self::range), and the items of [`column_range(d)`](Self::column_range) of the
-/// vector that is multiplied. Both ranges are those of the split, so that vectors of a square matrix are split as its rows.
+/// Device `d` of the [`Split`] has the rows [`range(d)`](Self::range), and the items [`column_range(d)`](Self::column_range) of the vector
+/// that the matrix multiplies. The split determines both ranges, so the vectors of a square matrix are split as its rows.
 ///
-/// The rows of a device are a [`Csr`], its [`part`](Self::part), whose columns have other numbers: first come the columns of the device's own
-/// items, and after them those that its entries read of other devices, its [`halo`](Self::halo). What goes between devices is found once, when
-/// the matrix is made.
+/// The rows of a device form a [`Csr`], its [`part`](Self::part). Its columns have other numbers: first come the columns of the device's
+/// own items, and then its [`halo`](Self::halo), the columns whose items it reads from other devices. The constructor finds once which
+/// items go between devices.
 ///
 /// ```
 /// use kernel_primitives::split::{self, SplitCsr};
@@ -50,21 +50,23 @@ pub struct SplitCsr<V, I = u32> {
 }
 
 impl<V: Element, I: CsrIndex> SplitCsr<V, I> {
-    /// A matrix of `(rows, columns)`, from arrays of the host, as [`Csr::new`] has them.
+    /// Creates a matrix of shape `(rows, columns)` from arrays on the host, as [`Csr::new`] does.
     ///
-    /// Cost: the host reads offsets and columns. For each device, one after the other, it sorts the columns of entries that read items of other
-    /// devices, copies the entries to the device, and waits until the device has checked and measured its rows, as [`Csr::new`] does.
+    /// Cost: the host reads offsets and columns. For each device, one after the other, it sorts the columns of the entries that read items
+    /// of other devices, copies the entries to the device, and waits until the device has checked and measured its rows, as [`Csr::new`]
+    /// does.
     ///
     /// # Errors
-    /// Returns [`Error::SparseMatrix`] with the place as [`Csr::new`] does, and if `I` cannot number a column that an entry of a device reads; and
-    /// the errors of a launch, of an allocation and of a copy, which a capture cannot have.
+    /// Returns [`Error::SparseMatrix`] with the place of the mistake, as [`Csr::new`] does. Returns it also if `I` cannot number a column
+    /// that an entry of a device reads. Also returns the errors of a launch, of an allocation and of a copy; in a capture, these are not
+    /// possible.
     pub fn new(split: &Split, shape: (usize, usize), offsets: &[I], indices: &[I], values: &[V]) -> Result<Self> {
         let call = "SplitCsr::new";
         check_arrays(call, shape, offsets, indices, values.len())?;
         Self::made(call, split, shape, offsets, indices, |stream, entries| stream.buffer_from(&values[entries]))
     }
 
-    /// A copy of a matrix of one device, with its rows split over devices. How products are computed is chosen anew for each device.
+    /// Copies a matrix of one device, and splits its rows over devices. Each device chooses its own method for products.
     ///
     /// Cost: that of [`new`](Self::new). Offsets and columns go through the host, which waits for them. Values are copied between devices.
     ///
@@ -84,7 +86,7 @@ impl<V: Element, I: CsrIndex> SplitCsr<V, I> {
     ///
     /// # Errors
     /// Returns the errors of [`new`](Self::new), and [`Error::WrongDevice`] if the matrix is on a GPU and the split is over devices of the
-    /// emulator, or the other way round.
+    /// emulator, or the reverse.
     pub fn from_csr(split: &Split, a: &Csr<V, I>) -> Result<Self> {
         let (call, shape) = ("SplitCsr::from_csr", (a.rows(), a.columns()));
         let (to, from) = (split.streams()[0].device(), a.values().device());
@@ -97,7 +99,7 @@ impl<V: Element, I: CsrIndex> SplitCsr<V, I> {
             });
         }
         let (offsets, indices) = (a.offsets().to_vec()?, a.indices().to_vec()?);
-        // A launch may have changed them since the matrix was made.
+        // A launch may have changed the arrays since the matrix was made.
         check_arrays(call, shape, &offsets, &indices, a.entries())?;
         Self::made(call, split, shape, &offsets, &indices, |stream, entries| {
             let mut values = stream.buffer_uninit(entries.len())?;
@@ -108,7 +110,7 @@ impl<V: Element, I: CsrIndex> SplitCsr<V, I> {
         })
     }
 
-    /// The matrix of arrays that were checked. `values` copies the values of a range of entries to a device.
+    /// Creates the matrix from checked arrays. `values` copies the values of a range of entries to a device.
     fn made(
         call: &'static str,
         split: &Split,
@@ -162,12 +164,12 @@ impl<V: Element, I: CsrIndex> SplitCsr<V, I> {
         self.parts.iter().map(Csr::entries).sum()
     }
 
-    /// How it is split.
+    /// The split of the rows.
     pub fn split(&self) -> &Split {
         &self.split
     }
 
-    /// The rows of device `device` of the split: which they are of all.
+    /// The range of rows that device `device` of the split has.
     ///
     /// # Panics
     /// If the split has no such device.
@@ -186,13 +188,13 @@ impl<V: Element, I: CsrIndex> SplitCsr<V, I> {
     /// The column of the whole matrix that has the number `column` in the [part](Self::part) of device `device` of the split.
     ///
     /// # Panics
-    /// If the split has no such device, or its part no such column.
+    /// If the split has no such device, or if its part has no such column.
     pub fn column(&self, device: usize, column: usize) -> usize {
         let own = self.column_range(device);
         if column < own.len() { own.start + column } else { self.halos[device][column - own.len()] }
     }
 
-    /// The columns whose items device `device` of the split gets from others for a product, in ascending order.
+    /// The columns whose items device `device` of the split receives from other devices for a product, in ascending order.
     ///
     /// # Panics
     /// If the split has no such device.
@@ -200,10 +202,10 @@ impl<V: Element, I: CsrIndex> SplitCsr<V, I> {
         &self.halos[device]
     }
 
-    /// The rows of device `device` of the split. Their first columns are those of [`column_range(device)`](Self::column_range), and the rest are
-    /// those of the [`halo`](Self::halo), both in ascending order.
+    /// The rows of device `device` of the split. The first columns are those of [`column_range(device)`](Self::column_range), and the rest
+    /// are those of the [`halo`](Self::halo), both in ascending order.
     ///
-    /// Its [method](Csr::method) is chosen for its rows: other devices may have other ones.
+    /// Its [method](Csr::method) is chosen for its rows: the methods of two devices may differ.
     ///
     /// # Panics
     /// If the split has no such device.
@@ -211,7 +213,8 @@ impl<V: Element, I: CsrIndex> SplitCsr<V, I> {
         &self.parts[device]
     }
 
-    /// The values of the entries of device `device` of the split, to be changed. They are in the order of the arrays of which the matrix was made.
+    /// The values of the entries of device `device` of the split, for changes. They are in the order of the arrays from which the matrix
+    /// was made.
     ///
     /// # Panics
     /// If the split has no such device.
@@ -219,13 +222,13 @@ impl<V: Element, I: CsrIndex> SplitCsr<V, I> {
         self.parts[device].values_mut()
     }
 
-    /// Has products computed in this way on all devices, and no longer by the method that was chosen for each.
+    /// Sets the method of products on all devices, in place of the method that was chosen for each.
     ///
     /// Cost: that of [`Csr::set_method`] on each device, one after the other.
     ///
     /// # Errors
-    /// Returns the errors of [`Csr::set_method`]. After the error of a launch or of an allocation on one device, the devices before it have the
-    /// method, and the rest have the one before.
+    /// Returns the errors of [`Csr::set_method`]. After the error of a launch or of an allocation on one device, the devices before it have
+    /// the new method, and the rest have the old one.
     pub fn set_method(&mut self, method: SpmvMethod) -> Result<()> {
         method.check("SplitCsr::set_method")?;
         self.parts.iter_mut().try_for_each(|part| part.set_method(method))
@@ -252,7 +255,7 @@ fn number<I: CsrIndex>(index: I) -> usize {
     number as usize
 }
 
-/// The columns of entries that are not the device's own, each once, in ascending order.
+/// The columns of entries whose items the device does not have, each once, in ascending order.
 fn halo<I: CsrIndex>(indices: &[I], own: &Range<usize>) -> Vec<usize> {
     let mut halo: Vec<usize> =
         indices.iter().map(|&column| number(column)).filter(|column| !own.contains(column)).collect();
@@ -262,7 +265,7 @@ fn halo<I: CsrIndex>(indices: &[I], own: &Range<usize>) -> Vec<usize> {
     halo
 }
 
-/// The number of a column on its device, which has it itself or in its halo.
+/// The number of a column on its device, where it is a column of the device's own items or of the halo.
 fn local(column: usize, own: &Range<usize>, halo: &[usize]) -> usize {
     if own.contains(&column) { column - own.start } else { own.len() + halo.partition_point(|&other| other < column) }
 }

@@ -1,4 +1,5 @@
-//! Sparse matrices over devices, and their products with vectors: each device has some of the rows, and gets the items that these read.
+//! Sparse matrices over devices, and their products with vectors. Each device has some of the rows, and receives the items that these rows
+//! read.
 
 mod exchange;
 mod matrix;

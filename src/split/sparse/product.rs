@@ -8,21 +8,22 @@ use crate::{BufferSlice, BufferSliceMut, Element, Error, KernelParam, Result, Sp
 
 /// Multiplies a sparse matrix by a vector: `y = A x`. Each device computes the items of `y` that it has.
 ///
-/// As [`algorithms::spmv`](fn@algorithms::spmv), for the same values, items and indices. `x` is split as the
-/// [columns](SplitCsr::column_range) of the matrix, and `y` as its [rows](SplitCsr::range), as buffers of the matrix's split are. All
-/// items of `x` are initialised. Work is enqueued on the streams of the matrix's split.
+/// It takes the values, items and indices of [`algorithms::spmv`](fn@algorithms::spmv). `x` must be split as the
+/// [columns](SplitCsr::column_range) of the matrix, and `y` as its [rows](SplitCsr::range); buffers of the matrix's split are. All items of
+/// `x` must be initialised. Work is enqueued on the streams of the matrix's split.
 ///
-/// [`spmv_by`] takes other operators than plus and times, and adds to what `y` holds. [`spmv_with`] adds another vector.
+/// [`spmv_by`] takes other operators than plus and times, and can add to the elements of `y`. [`spmv_with`] adds another vector.
 ///
-/// **Determinism.** The order of combination depends on the matrix, on how it is split, and on the [methods](SplitCsr::set_method) of its
-/// parts alone.
+/// **Determinism.** The order of combination depends only on the matrix, on its split, and on the [methods](SplitCsr::set_method) of its
+/// parts.
 ///
-/// Cost: on each device that of [`algorithms::spmv`](fn@algorithms::spmv) with its rows, on all at the same time. Before that, each device
-/// collects the items that others read, in a launch, and gets its [halo](SplitCsr::halo), by a copy from each device that has some of it. A
-/// device with a halo also copies its own part of `x`, to have all items one after the other. The host does not wait.
+/// Cost: that of [`algorithms::spmv`](fn@algorithms::spmv) for the rows of each device, on all devices at the same time. Before that, each
+/// device collects the items that other devices read, in one launch, and receives its [halo](SplitCsr::halo), by a copy from each device
+/// that has a part of it. A device with a halo also copies its own part of `x`, so that all items are contiguous. The host does not wait.
 ///
-/// Memory: the items that a device sends; and if it has a halo, its part of `x` and the halo. The matrix keeps the memory for the next product
-/// with a vector of the same type. Products that several threads enqueue at once have memory of their own, which it keeps, too.
+/// Memory: the items that a device sends; if it has a halo, also its part of `x` and the halo. The matrix keeps the memory for the next
+/// product with a vector of the same type. If several threads enqueue products at once, each product has its own memory, which the matrix
+/// keeps too.
 ///
 /// Ready for matrices and vectors of `f32` and `f64` with indices of `u32`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::spmv<MyValue, MyItem, u32, PlusTimes, Axpby<MyValue>>);`, and the same for
@@ -46,10 +47,11 @@ use crate::{BufferSlice, BufferSliceMut, Element, Error, KernelParam, Result, Sp
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::Split`] if `x` is not split as the columns of the matrix, or `y` not as its rows: it names both.
-/// [`Error::Capture`] if the stream of a device captures that sends items to others or gets some: nothing is enqueued then. And the errors of
-/// [`algorithms::spmv`](fn@algorithms::spmv). On GPUs, [`Split::synchronize`](crate::Split::synchronize) of the matrix's split returns faults:
-/// see [`split`](crate::split). After an error other than `Split` and `Capture`, some devices may have written their items of `y`.
+/// Returns [`Error::Split`], which names both splits, if `x` is not split as the columns of the matrix, or `y` is not split as its rows,
+/// [`Error::Capture`] if the stream of a device that sends or receives items captures, and the errors of
+/// [`algorithms::spmv`](fn@algorithms::spmv). After [`Error::Capture`], nothing is enqueued. On GPUs,
+/// [`Split::synchronize`](crate::Split::synchronize) of the matrix's split returns faults: see [`split`](crate::split). After any other
+/// error than `Split` and `Capture`, some devices may have written their items of `y`.
 pub fn spmv<V, I, T, S, G>(a: &SplitCsr<V, I>, x: &SplitBuffer<T>, y: &mut SplitBuffer<V::Accum>) -> Result<()>
 where
     V: Accumulate + Spmv<T, I, PlusTimes, Axpby<V::Accum>, S>,
@@ -59,11 +61,12 @@ where
     product("`split::spmv`", a, x, y, |_, stream, part, x, y| algorithms::spmv(stream, part, x, y))
 }
 
-/// Multiplies a sparse matrix by a vector, with any operators: row `r` of `y` becomes `epilogue` of the reduction of the row's pairs
-/// `(value, x[column])` by `op`, and of what `y[r]` holds.
+/// Multiplies a sparse matrix by a vector with any operators. `op` reduces the pairs `(value, x[column])` of row `r`, and `epilogue` of
+/// this result and of the old `y[r]` becomes the new `y[r]`.
 ///
-/// As [`spmv`], for the operators of [`algorithms::spmv_by`](fn@algorithms::spmv_by). One thing differs: the index of an item that a
-/// [`Reduction`] gets is a column of the device's [part](SplitCsr::part), and not of the whole matrix.
+/// See [`spmv`] for the rest. It takes the operators of [`algorithms::spmv_by`](fn@algorithms::spmv_by), with one difference: the index
+/// that a [`Reduction`] receives is a column of the device's [part](SplitCsr::part), and not of the whole matrix: [`SplitCsr::column`]
+/// converts it.
 ///
 /// ```
 /// use kernel_primitives::functor::{Axpby, PlusTimes};
@@ -101,9 +104,10 @@ where
     product("`split::spmv_by`", a, x, y, |_, stream, part, x, y| algorithms::spmv_by(stream, part, x, op, epilogue, y))
 }
 
-/// As [`spmv_by`], but row `r` of `y` becomes `epilogue` of the row's reduction and of `z[r]`. What `y` holds is not read.
+/// Like [`spmv_by`], but `epilogue` takes the row's reduction and `z[r]`. The old elements of `y` are not read.
 ///
-/// With [`Axpby`] it is `y = alpha A x + beta z`, of which the residual of a linear system is one. `z` is split as the rows of the matrix.
+/// With [`Axpby`], this computes `y = alpha A x + beta z`, for example the residual of a linear system. `z` must be split as the rows of
+/// the matrix.
 ///
 /// ```
 /// use kernel_primitives::functor::{Axpby, PlusTimes};
@@ -146,7 +150,7 @@ where
     })
 }
 
-/// The product. `of_one` multiplies a device's rows by the items that they read.
+/// Computes a product. `of_one` multiplies a device's rows by the items that they read.
 fn product<V, I, T, U, G>(
     call: &'static str,
     a: &SplitCsr<V, I>,
@@ -175,7 +179,7 @@ where
     Ok(())
 }
 
-/// An error unless a vector is split by the bounds of the matrix's rows or columns, on its devices.
+/// Returns an error if a vector is not split by the bounds of the matrix's rows or columns, on its devices.
 fn check<V: Element, I: CsrIndex, T: Element>(
     call: &'static str,
     (name, vector): (&str, &SplitBuffer<T>),
