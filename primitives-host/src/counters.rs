@@ -1,13 +1,12 @@
-//! Counts of what a device was asked to do.
+//! Counts of the work of a device.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! counters {
     ($($(#[doc = $doc:literal])* $name:ident,)*) => {
-        /// What a device was asked to do since it was opened, from [`Device::counters`](crate::Device::counters).
+        /// Counts of the work of a device since it was opened, from [`Device::counters`](crate::Device::counters).
         ///
-        /// A test that takes two snapshots shows what a piece of code costs, for instance that it is one launch and moves
-        /// no memory:
+        /// A test that takes two snapshots shows what a piece of code costs, for instance that it makes one launch and no copies:
         ///
         /// ```
         /// use kernel_primitives::prelude::*;
@@ -31,8 +30,7 @@ macro_rules! counters {
         /// # Ok(())
         /// # }
         /// ```
-        ///
-        /// An expression is one launch, however long it is:
+        /// An expression of any length is one launch:
         ///
         /// ```
         /// use kernel_primitives::Device;
@@ -58,13 +56,13 @@ macro_rules! counters {
         }
 
         impl Counters {
-            /// What was added since `earlier`, a snapshot of the same device.
+            /// The counts since `earlier`, a snapshot of the same device.
             pub fn since(self, earlier: Self) -> Self {
                 Self { $($name: self.$name.wrapping_sub(earlier.$name),)* }
             }
         }
 
-        /// The counts of a device, which its handles share.
+        /// The counts of a device. Its handles share them.
         #[derive(Default)]
         pub(crate) struct Tally {
             $(pub(crate) $name: Count,)*
@@ -78,10 +76,10 @@ macro_rules! counters {
     };
 }
 counters! {
-    /// Launches of kernels. The kernel of an expression counts as one, on the emulator's device too, where the CPU's cores compute it. Those
-    /// of nothing, those that a capture records and those of a graph's kernels are not counted.
+    /// Launches of kernels. The kernel of an expression counts as one launch, also on the emulator's device, where the CPU's cores compute
+    /// it. Launches without blocks, launches that a capture records, and launches inside a graph are not counted.
     launches,
-    /// Launches of graphs, each counted once, whatever it holds.
+    /// Launches of graphs. Each launch counts once, for any number of kernels.
     graph_launches,
     /// Copies from the host into buffers. Here and below, copies of no bytes are not counted.
     host_to_device_copies,
@@ -91,20 +89,19 @@ counters! {
     device_to_host_copies,
     /// Bytes that these copies moved.
     device_to_host_bytes,
-    /// Copies from buffer to buffer. Those of a graph are not counted.
+    /// Copies from buffer to buffer. Copies of a graph are not counted.
     device_copies,
-    /// Copies from buffers of another device, counted where they go to.
+    /// Copies from buffers of another device. The target's device counts them.
     peer_copies,
     /// Bytes that these copies moved.
     peer_bytes,
-    /// Allocations of buffers. Those of no bytes are not counted.
+    /// Allocations of buffers. Allocations of no bytes are not counted.
     allocations,
-    /// Times that the program waited for a stream or an event. Copies between host and device wait too, but count as
-    /// copies alone.
+    /// Times that the program waited for a stream or an event. Copies between host and device wait too, but count only as copies.
     synchronizations,
 }
 
-/// One count: no order with anything else is implied.
+/// One count. It implies no order of other memory accesses.
 #[derive(Default)]
 pub(crate) struct Count(AtomicU64);
 

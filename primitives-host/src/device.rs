@@ -20,8 +20,8 @@ pub const EMULATOR_VARIABLE: &str = "KERNEL_PRIMITIVES_EMULATOR";
 /// The environment variable that shuffles blocks and lanes in the emulator that [`Device::auto`] opens: a number.
 pub const SEED_VARIABLE: &str = "KERNEL_PRIMITIVES_SEED";
 
-/// The environment variable for the architecture that the emulator which [`Device::auto`] opens takes the place of: a compute capability
-/// times ten, see [`EmulatorOptions::arch`].
+/// The environment variable for the architecture that the emulator emulates if [`Device::auto`] opens it: a compute capability times ten,
+/// see [`EmulatorOptions::arch`].
 pub const EMULATED_ARCH_VARIABLE: &str = "KERNEL_PRIMITIVES_EMULATED_ARCH";
 
 /// The value of an environment variable; empty if it is not set.
@@ -33,7 +33,7 @@ pub(crate) fn environment(variable: &'static str) -> Result<String> {
     })
 }
 
-/// What [`DEVICE_VARIABLE`] asks for.
+/// The device that [`DEVICE_VARIABLE`] asks for.
 pub(crate) enum AskedDevice {
     Auto,
     Emulator,
@@ -41,7 +41,7 @@ pub(crate) enum AskedDevice {
     Gpu(usize),
 }
 
-/// What a value of [`DEVICE_VARIABLE`] asks for; an error says what it can be.
+/// Parses a value of [`DEVICE_VARIABLE`]. An error says which values are possible.
 pub(crate) fn parse(value: &str) -> Result<AskedDevice, String> {
     match value {
         "" | "auto" => Ok(AskedDevice::Auto),
@@ -54,17 +54,17 @@ pub(crate) fn parse(value: &str) -> Result<AskedDevice, String> {
     }
 }
 
-/// The number that a text of digits is, without a sign.
+/// Parses a number of digits without a sign.
 pub(crate) fn whole_number(text: &str) -> Option<usize> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
 }
 
-/// What runs kernels: an NVIDIA GPU, or the emulator on the CPU. Cheap to clone.
+/// A device that runs kernels: an NVIDIA GPU, or the emulator on the CPU. A clone is cheap.
 #[derive(Clone)]
 pub struct Device {
     pub(crate) backend: Backend,
     reason: Arc<str>,
-    /// A GPU's is that of its context.
+    /// A GPU has the tally of its context.
     pub(crate) tally: Arc<Tally>,
 }
 
@@ -85,33 +85,33 @@ pub struct DeviceProperties {
     pub number: usize,
     /// Compute capability, major and minor; `None` for the emulator.
     pub compute_capability: Option<(u32, u32)>,
-    /// The architecture: the compute capability times ten. The emulator's is the one that it takes the place of.
+    /// The architecture: the compute capability times ten. For the emulator, it is the architecture that it emulates.
     pub arch: u32,
-    /// Streaming multiprocessors, or the cores that the emulator uses.
+    /// The number of streaming multiprocessors, or of cores that the emulator uses.
     pub multiprocessors: u32,
-    /// Most threads in a block.
+    /// The most threads in a block.
     pub max_block_threads: u32,
-    /// Largest block, by dimension.
+    /// The largest block, by dimension.
     pub max_block: Dim3,
-    /// Largest grid, by dimension.
+    /// The largest grid, by dimension.
     pub max_grid: Dim3,
-    /// Most shared memory a block can have, in bytes; on a GPU, a kernel that can panic needs 16 of them itself.
+    /// The most shared memory that a block can have, in bytes. On a GPU, a kernel that can panic needs 16 of these bytes itself.
     pub max_shared_bytes: usize,
-    /// Device memory, in bytes; `None` for an emulator that has no [limit](EmulatorOptions::memory_bytes) and uses the host's.
+    /// Device memory in bytes. `None` for an emulator without a [limit](EmulatorOptions::memory_bytes), which uses the host's memory.
     pub memory_bytes: Option<usize>,
-    /// How many operations on `f32` take the time of one on `f64`: 2 on a GPU for computing centres, 64 on most others. 1 for the
-    /// emulator, 0 if unknown.
+    /// How many operations on `f32` take the time of one operation on `f64`: 2 on a GPU for data centres, 64 on most other GPUs. It is 1
+    /// for the emulator, and 0 if it is unknown.
     pub double_precision_ratio: u32,
-    /// Second-level cache, in bytes; 0 if unknown.
+    /// The size of the second-level cache in bytes; 0 if it is unknown.
     pub l2_bytes: usize,
 }
 
 impl Device {
-    /// The device that the environment variable `KERNEL_PRIMITIVES_DEVICE` names: `emulator`, `gpu` (fails without one),
-    /// `gpu:1`, or `auto`, which is also the default: the first GPU if there is one, else the emulator. A GPU that this
-    /// process has [lost](Error::ContextLost) is there, and an error.
-    /// [`Device::reason`] says in one line why. `KERNEL_PRIMITIVES_EMULATOR`, `KERNEL_PRIMITIVES_SEED` and
-    /// `KERNEL_PRIMITIVES_EMULATED_ARCH` set the emulator's options.
+    /// Opens the device that the environment variable `KERNEL_PRIMITIVES_DEVICE` names: `emulator`, `gpu` (which fails if there is no GPU),
+    /// `gpu:1`, or `auto`. The default is `auto`: the first GPU if there is one, and the emulator otherwise. If this process has
+    /// [lost](Error::ContextLost) that GPU, the call returns an error, and does not choose the emulator. [`Device::reason`] says in one
+    /// line why the device was chosen. `KERNEL_PRIMITIVES_EMULATOR`, `KERNEL_PRIMITIVES_SEED` and `KERNEL_PRIMITIVES_EMULATED_ARCH` set the
+    /// emulator's options.
     pub fn auto() -> Result<Self> {
         let value = environment(DEVICE_VARIABLE)?;
         match parse(&value).map_err(|expected| Error::Environment { variable: DEVICE_VARIABLE, value, expected })? {
@@ -125,13 +125,13 @@ impl Device {
         }
     }
 
-    /// The first GPU; if there is none, an error that says why.
+    /// Opens the first GPU. If there is none, an error says why.
     pub fn gpu() -> Result<Self> {
         Self::gpu_at(0)
     }
 
-    /// The GPU with this number; if there is none, an error that says why. If this process has lost its context, a new one is tried, and
-    /// [`Error::ContextLost`] if that fails.
+    /// Opens the GPU with this number. If there is none, an error says why. If this process has lost the GPU's context, the call tries to
+    /// create a new one, and returns [`Error::ContextLost`] if that fails.
     pub fn gpu_at(ordinal: usize) -> Result<Self> {
         #[cfg(feature = "cuda")]
         {
@@ -146,17 +146,18 @@ impl Device {
         }
     }
 
-    /// The GPU of a CUDA context that was made elsewhere, by a `CUcontext`: to share its memory and streams with other code.
+    /// Opens the GPU of a CUDA context that other code has created, given as a `CUcontext`. Use it to share memory and streams with other
+    /// code.
     ///
-    /// Contexts, streams and memory are adopted by their raw handles, whatever library made them. A process has one CUDA driver, so
-    /// the handles of `cudarc`, `cust` or a library in C mean the same here: `CudaContext::cu_ctx` and `CudaStream::cu_stream` of
-    /// `cudarc` return them, and so do `Context::as_raw` and `Stream::as_inner` of `cust`. What owns a stream or memory may go along:
+    /// This library adopts contexts, streams and memory of any other library by their raw handles. A process has one CUDA driver, so the
+    /// handles of `cudarc`, `cust` or a library in C are valid here: `CudaContext::cu_ctx` and `CudaStream::cu_stream` of `cudarc` return
+    /// them, and so do `Context::as_raw` and `Stream::as_inner` of `cust`. The owner of a stream or of memory can be passed along:
     /// [`Stream::from_raw_owned`], [`Buffer::from_raw_owned`](crate::Buffer::from_raw_owned).
     ///
-    /// A device's primary context, which the CUDA runtime and most libraries use, gives the device that
-    /// [`gpu_at`](Self::gpu_at) gives, and is held by it. Any other context is borrowed: it is used and never destroyed. The
-    /// same handle gives the same device while handles of that are there. The context becomes current in the calling thread,
-    /// as in every thread that calls this library.
+    /// The primary context of a GPU, which the CUDA runtime and most libraries use, gives the same device as [`gpu_at`](Self::gpu_at), and
+    /// the device holds this context. Any other context is borrowed: this library uses it and never destroys it. The same handle gives the
+    /// same device as long as the program has a clone of that device. The context becomes current in the calling thread, as in every thread
+    /// that calls this library.
     ///
     /// ```no_run
     /// use std::ffi::c_void;
@@ -202,7 +203,7 @@ impl Device {
         }
     }
 
-    /// The `CUcontext`, for code that is not of this library; null for the emulator. It is valid as long as this device.
+    /// The `CUcontext`, for code outside this library; null for the emulator. It is valid as long as this device.
     pub fn as_raw_context(&self) -> *mut c_void {
         match &self.backend {
             Backend::Emulator(_) => std::ptr::null_mut(),
@@ -211,7 +212,7 @@ impl Device {
         }
     }
 
-    /// The GPUs of this machine. None if the build has no GPU support or the machine has no driver.
+    /// The number of GPUs of this machine: 0 if the build has no GPU support, or if the machine has no driver.
     pub fn gpu_count() -> usize {
         #[cfg(feature = "cuda")]
         return cuda::device_count().unwrap_or(0);
@@ -219,12 +220,12 @@ impl Device {
         0
     }
 
-    /// The emulator with default options.
+    /// Opens the emulator with default options.
     pub fn emulator() -> Self {
         Self::emulator_with(EmulatorOptions::default())
     }
 
-    /// The emulator with these options.
+    /// Opens the emulator with these options.
     pub fn emulator_with(options: EmulatorOptions) -> Self {
         Self::emulator_for(options, "the program asks for it")
     }
@@ -282,7 +283,7 @@ impl Device {
         !matches!(self.backend, Backend::Emulator(_))
     }
 
-    /// Name, limits and sizes.
+    /// The device's name, limits and sizes.
     pub fn properties(&self) -> DeviceProperties {
         match &self.backend {
             Backend::Emulator(device) => device.properties(),
@@ -291,7 +292,8 @@ impl Device {
         }
     }
 
-    /// Compute capability, major and minor; `None` for the emulator. One of the [properties](Self::properties), without a copy of all.
+    /// Compute capability, major and minor; `None` for the emulator. This is one of the [properties](Self::properties), without a copy of
+    /// all of them.
     pub fn compute_capability(&self) -> Option<(u32, u32)> {
         match &self.backend {
             Backend::Emulator(_) => None,
@@ -309,25 +311,25 @@ impl Device {
         }
     }
 
-    /// What the device was asked to do so far: launches, copies, allocations, waits. A GPU's counts are the same for all
-    /// handles in the process; an emulator's are those of this handle and its clones.
+    /// Counts of the work of the device so far: launches, copies, allocations and waits. All handles of a GPU in the process share their
+    /// counts. For an emulator, this handle and its clones share them.
     pub fn counters(&self) -> Counters {
         self.tally.snapshot()
     }
 
-    /// A new stream: launches and copies on it run in order.
+    /// Creates a stream. Launches and copies on it run in order.
     pub fn stream(&self) -> Result<Stream> {
         Stream::new(self)
     }
 
-    /// Page-locked host memory of `len` zeroes: copies to and from a GPU run at the bus's full speed. On the emulator it is
-    /// ordinary memory.
+    /// Allocates page-locked host memory for `len` elements, all zero. Copies between it and a GPU run at the full speed of the bus. On the
+    /// emulator, it is ordinary memory.
     pub fn pinned<T: Element>(&self, len: usize) -> Result<PinnedBuffer<T>> {
         PinnedBuffer::zeroed(self, len)
     }
 
-    /// The turn to note a use of buffers and enqueue it; the emulator, which does it at once, needs none. Nobody waits for the device
-    /// while he has it.
+    /// Takes the device's turn, in which a thread records a use of buffers and enqueues the work. The emulator needs no turn, because it
+    /// works at once. No thread waits for the device while it holds the turn.
     pub(crate) fn turn(&self) -> Option<MutexGuard<'_, ()>> {
         match &self.backend {
             Backend::Emulator(_) => None,

@@ -8,15 +8,14 @@ mod expression;
 
 pub use expression::{ExpressionError, ExpressionErrorKind};
 
-/// What the runtime returns.
+/// The result type of the runtime.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Everything that can go wrong between a host program and a kernel: which kernel, which device, what was asked, what the
-/// limit is.
+/// An error of a host program's call or of a kernel. It names the kernel, the device, the request and the limit, if there are such.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A GPU was asked for and there is none.
+    /// The program asked for a GPU, and there is none.
     #[error("no GPU: {reason}")]
     NoGpu {
         /// Why, and what to do.
@@ -24,15 +23,15 @@ pub enum Error {
         /// What the driver said, if it was asked.
         driver: Option<DriverError>,
     },
-    /// The device list has no such entry.
+    /// The device does not exist.
     #[error("there is no device {asked}: this machine has {available}")]
     NoSuchDevice {
         /// What was asked for.
         asked: String,
-        /// What there is.
+        /// The devices that exist.
         available: String,
     },
-    /// A list of devices that is none.
+    /// An invalid list of devices.
     #[error("{call}: {reason}")]
     Devices {
         /// The call.
@@ -40,30 +39,30 @@ pub enum Error {
         /// What is wrong, and with which device.
         reason: String,
     },
-    /// A way of splitting over devices that is none, or two that differ.
+    /// An invalid split over devices, or two splits that differ.
     #[error("{call}: {reason}")]
     Split {
         /// The call.
         call: &'static str,
-        /// What is wrong: with which weight, or which two splits differ.
+        /// The mistake: which weight is invalid, or which two splits differ.
         reason: String,
     },
-    /// A group that cannot be made, or that has failed.
+    /// A group cannot be created, or it has failed.
     #[error("{call}: {reason}")]
     Group {
         /// The call.
         call: &'static str,
-        /// The rank of the member that is to blame, if it is one: which did not come, is gone, or calls something else.
+        /// The rank of the member that caused the failure, if it is a single one: it did not come, it is gone, or it makes another call.
         member: Option<usize>,
         /// What is wrong.
         reason: String,
     },
-    /// The driver is older than what the kernels were built for.
+    /// The driver is too old for the kernels.
     #[error("the NVIDIA driver supports CUDA {driver}, but {what} needs CUDA {needed} or later: update the driver")]
     DriverTooOld {
         /// The driver's CUDA version.
         driver: String,
-        /// The version needed.
+        /// The CUDA version that is needed.
         needed: String,
         /// What needs it.
         what: String,
@@ -73,10 +72,10 @@ pub enum Error {
     NoImage {
         /// The kernel.
         kernel: String,
-        /// Why: not built, or not for this architecture.
+        /// The reason: the kernel was not built, or not for this architecture.
         reason: String,
     },
-    /// A kernel's code takes its parameters in another layout than the host passes them in.
+    /// A kernel's code and the host use different layouts for its parameters.
     #[error(
         "kernel `{kernel}` was compiled for the GPU with other parameters or shared memory than for the host (layout \
          {device:#018x} there, {host:#018x} here): its file or a parameter's type depends on a feature or another `cfg` that \
@@ -109,14 +108,14 @@ pub enum Error {
         kernel: String,
         /// The device.
         device: String,
-        /// Which quantity.
+        /// The quantity that exceeds its limit.
         what: &'static str,
         /// What the launch asks for.
         asked: u64,
         /// What the device allows.
         limit: u64,
     },
-    /// A launch asks for blocks without threads. A grid without blocks, in contrast, is a launch of nothing.
+    /// A launch asks for blocks without threads. In contrast, a launch with no blocks does nothing and is no error.
     #[error("kernel `{kernel}` cannot be launched on {device}: a block of {block} has no threads")]
     EmptyBlock {
         /// The kernel.
@@ -126,7 +125,7 @@ pub enum Error {
         /// What the launch asks for.
         block: Dim3,
     },
-    /// A launch asks for other blocks than those that the kernel is written for.
+    /// A launch asks for another block than the one that the kernel is written for.
     #[error(
         "kernel `{kernel}` cannot be launched on {device} with blocks of {asked}: its `threads` says that a block has {threads}"
     )]
@@ -137,10 +136,10 @@ pub enum Error {
         device: String,
         /// What the launch asks for.
         asked: Dim3,
-        /// The kernel's.
+        /// The block of the kernel.
         threads: Dim3,
     },
-    /// Arguments that must have one length have several.
+    /// Two arguments must have the same length, and do not.
     #[error("kernel `{kernel}`: {first} has {first_len} elements, but {second} has {second_len}")]
     LengthMismatch {
         /// The kernel or operation.
@@ -154,7 +153,7 @@ pub enum Error {
         /// Its length.
         second_len: usize,
     },
-    /// A histogram without bins, or of a range that is none.
+    /// A histogram without bins, or with an invalid range.
     #[error("{algorithm}: {reason}")]
     Bins {
         /// The algorithm.
@@ -162,7 +161,7 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
-    /// Arrays that are no sparse matrix, a file that has none, or a way of computing that there is not.
+    /// Arrays or a file that do not describe a valid sparse matrix, or a method that does not exist.
     #[error("{call}: {reason}")]
     SparseMatrix {
         /// The call.
@@ -170,19 +169,20 @@ pub enum Error {
         /// What is wrong, and where.
         reason: String,
     },
-    /// A file of NumPy that cannot be read or written.
+    /// A NumPy file that cannot be read or written.
     #[error("{file}, byte {at}, {field}: {reason}")]
     Npy {
         /// The file's name, or what is known of it.
         file: String,
         /// The byte at which the mistake is.
         at: u64,
-        /// The part: `magic`, `version`, `header length`, `header`, an entry of that, `data` or `end`; `file` if it is not opened.
+        /// The part: `magic`, `version`, `header length`, `header`, an entry of the header, `data` or `end`; `file` if the file cannot be
+        /// opened.
         field: &'static str,
         /// What is wrong, and what to do.
         reason: String,
     },
-    /// A plan of Fourier transforms that cannot be made.
+    /// A plan of Fourier transforms that cannot be created.
     #[error("{call}: {reason}")]
     Fft {
         /// The call.
@@ -190,7 +190,7 @@ pub enum Error {
         /// What is wrong, and with which axis.
         reason: String,
     },
-    /// A tuning value that no kernel accepts, or a text of such that cannot be read.
+    /// A tuning value that no kernel accepts, or a text of tuning values that cannot be read.
     #[error("tuning, {what}: {reason}")]
     Tuning {
         /// The value, or the line of the text.
@@ -198,7 +198,7 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
-    /// A sort by bits that the key does not have.
+    /// A sort by bits that the key type does not have.
     #[error("{algorithm}: {start}..{end} is no range of the {bits} sort bits of {key}")]
     SortBits {
         /// The algorithm.
@@ -207,12 +207,12 @@ pub enum Error {
         key: &'static str,
         /// The first bit.
         start: u32,
-        /// The bit behind the last.
+        /// One past the last bit.
         end: u32,
         /// The key's sort bits.
         bits: u32,
     },
-    /// The first few of fewer.
+    /// A call asks for the first `wanted` of fewer items.
     #[error("{algorithm}: the first {wanted} of {len} items were asked for")]
     TooFew {
         /// The algorithm.
@@ -222,7 +222,7 @@ pub enum Error {
         /// How many there are.
         len: usize,
     },
-    /// A call from inside a kernel, on the emulator, that waits for the end of that kernel, and so would never return.
+    /// A call from inside a kernel on the emulator that waits for the end of that kernel. Such a call would never return.
     #[error(
         "a call in kernel `{kernel}` waits for {what}, which is held until the kernel ends: use another, or call it after the launch"
     )]
@@ -244,7 +244,7 @@ pub enum Error {
         /// The argument's device.
         buffer: String,
     },
-    /// Work would write memory that was imported to be read.
+    /// Work would write memory that was imported as read-only.
     #[error("kernel `{kernel}` writes {argument}, which is read-only, as it was imported so: write to a copy of it")]
     ReadOnly {
         /// The kernel or operation.
@@ -260,7 +260,7 @@ pub enum Error {
         /// What is wrong with which field, and what to do.
         reason: String,
     },
-    /// The host is to access memory that is a GPU's.
+    /// The host cannot access the memory of a GPU.
     #[error("{call}: the memory is on {device}, where the host cannot access it: {advice}")]
     NotOnHost {
         /// The call.
@@ -270,7 +270,7 @@ pub enum Error {
         /// What to do.
         advice: &'static str,
     },
-    /// A range that leaves its buffer.
+    /// A range that is not inside its buffer.
     #[error("elements {start}..{end} lie outside a buffer of {len}")]
     OutOfRange {
         /// First element.
@@ -280,7 +280,7 @@ pub enum Error {
         /// The buffer's length.
         len: usize,
     },
-    /// A slice cannot be seen as elements of another type.
+    /// A slice cannot be reinterpreted as elements of another type.
     #[error("a slice of {len} × {from} at address {address:#x} cannot be seen as {to}: {reason}")]
     Reinterpret {
         /// Element type.
@@ -294,7 +294,7 @@ pub enum Error {
         /// Alignment, size or contents.
         reason: String,
     },
-    /// Bytes from the device that are no value of the element type.
+    /// Bytes from the device that are not a valid value of the element type.
     #[error("element {index} of a buffer of {element} holds {bits:#x}, which is no {element}")]
     InvalidBits {
         /// Element type.
@@ -304,7 +304,7 @@ pub enum Error {
         /// What it holds.
         bits: u64,
     },
-    /// Memory could not be had.
+    /// Memory could not be allocated.
     #[error("{bytes} bytes cannot be allocated on {device}: {reason}")]
     Allocation {
         /// What was asked for.
@@ -316,7 +316,7 @@ pub enum Error {
         /// What the driver said, if it was asked.
         driver: Option<DriverError>,
     },
-    /// A call that cannot be part of a graph, on a stream that captures or with a buffer of the capture.
+    /// A call on a stream that captures, or with a buffer of the capture, that cannot be part of a graph.
     #[error("{call} cannot be captured: {advice}")]
     Capture {
         /// The call.
@@ -324,14 +324,14 @@ pub enum Error {
         /// Why not, and what to do.
         advice: &'static str,
     },
-    /// A thread of a kernel faulted. Boxed, since it carries a place.
+    /// A thread of a kernel faulted. The fault is boxed, because it is large.
     #[error(transparent)]
     Fault(#[from] Box<KernelFault>),
-    /// An earlier fault that the hardware does not forgive, such as an access outside all memory: the context is lost.
+    /// The context is lost after an earlier fault from which the hardware cannot recover, such as an access outside all memory.
     ///
-    /// Every call on the device says so from then on, and what was in the context is gone; dropping it does nothing. The next
-    /// [`Device::gpu_at`](crate::Device::gpu_at) tries to make a new context. The driver refuses that (seen with 580.159), and
-    /// then it takes another process, which may be a child of this one.
+    /// After that, every call on the device returns this error. All memory and streams of the context are gone; dropping them does nothing.
+    /// The next [`Device::gpu_at`](crate::Device::gpu_at) tries to create a new context. The driver refuses that (seen with 580.159), and
+    /// then only another process can use the GPU, which may be a child of this one.
     #[error(
         "{device} is lost after {error}{again}: its buffers and streams are gone, and this process cannot use it any more; start it \
          again, or go on in a child process"
@@ -341,16 +341,16 @@ pub enum Error {
         device: String,
         /// The driver's first error.
         error: DriverError,
-        /// Empty, or in parentheses why a new context cannot be had.
+        /// Empty, or the reason in parentheses why a new context cannot be created.
         again: String,
     },
-    /// An expression that cannot be computed, or a view of a tensor that there is not. Boxed, since it carries texts.
+    /// An expression that cannot be computed, or an invalid view of a tensor. The error is boxed, because it is large.
     #[error(transparent)]
     Expression(#[from] Box<ExpressionError>),
-    /// A handle or an address from elsewhere that this library cannot use.
+    /// A handle or an address of other code that this library cannot use.
     #[error("{what} made elsewhere cannot be adopted: {reason}")]
     Adoption {
-        /// What it is of.
+        /// The kind of the handle or address.
         what: &'static str,
         /// Why, and what to do.
         reason: String,
@@ -365,7 +365,7 @@ pub enum Error {
         /// The driver's error.
         error: DriverError,
     },
-    /// A setting from the environment that makes no sense.
+    /// An invalid value of an environment variable.
     #[error("the environment variable {variable} is `{value}`: {expected}")]
     Environment {
         /// The variable.
@@ -378,7 +378,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The number of the driver's error (`CUresult`), if this is one: 2 where a GPU is out of memory, 700 after an illegal address.
+    /// The number of the driver's error (`CUresult`), if there is one: 2 if a GPU is out of memory, 700 after an illegal address.
     ///
     /// ```
     /// use kernel_primitives::{Device, Error};
@@ -395,7 +395,7 @@ impl Error {
         self.driver_error().map(DriverError::code)
     }
 
-    /// The driver's error, if this is one: its number, its name and its words.
+    /// The driver's error, if there is one: its number, its name and its description.
     pub fn driver_error(&self) -> Option<&DriverError> {
         match self {
             Self::Driver { error, .. } | Self::ContextLost { error, .. } | Self::Load { driver: error, .. } => {
@@ -407,7 +407,7 @@ impl Error {
     }
 }
 
-/// What the CUDA driver said to a call that failed.
+/// The error that the CUDA driver returned from a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverError {
     code: u32,
@@ -415,7 +415,7 @@ pub struct DriverError {
 }
 
 impl DriverError {
-    /// An error with that number; the text is its name, and if the driver has words for it, `: ` and these.
+    /// An error with that number. The text is its name, followed by `: ` and the driver's description, if there is one.
     #[cfg(any(feature = "cuda", test))]
     pub(crate) fn new(code: u32, text: String) -> Self {
         Self { code, text }
@@ -426,13 +426,13 @@ impl DriverError {
         self.code
     }
 
-    /// The name, such as `CUDA_ERROR_OUT_OF_MEMORY`; of a number that nobody has named, `CUDA error 5000`.
+    /// The name, such as `CUDA_ERROR_OUT_OF_MEMORY`. A number without a name is `CUDA error 5000`, for example.
     pub fn name(&self) -> &str {
         self.text.split_once(": ").map_or(&self.text, |(name, _)| name)
     }
 }
 
-/// The name, and the driver's words.
+/// The name, and the driver's description.
 impl std::fmt::Display for DriverError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.text)

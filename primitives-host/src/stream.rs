@@ -14,23 +14,22 @@ use crate::memory::Keeper;
 use crate::{Buffer, Error, Result};
 use primitives_gpu::Element;
 
-/// A queue of launches and copies that run in order on one device. Cheap to clone; clones are the same queue.
+/// A queue of launches and copies that run in order on one device. A clone is cheap, and is the same queue.
 ///
-/// Work is asynchronous on a GPU and immediate on the emulator. There, a kernel may call the host's functions, too, as long as they do
-/// not wait for that kernel: those return [`Error::InKernel`].
+/// Work is asynchronous on a GPU and immediate on the emulator. On the emulator, a kernel may also call functions of the host. A call that
+/// would wait for that kernel returns [`Error::InKernel`].
 ///
 /// # Faults
 ///
-/// A fault in a kernel comes back from the launch itself on the emulator. On a GPU it comes from the next launch on the same
-/// stream, or from the next call that waits for the stream: its synchronisation, that of an event on it, or a copy to the host
-/// of what it has written. It names its launch: the kernel with its instantiation, source line, block and thread. Other
-/// streams go on undisturbed, on other threads and on this one; but what waits for the stream and uses what the launch should
-/// have written finds what it has.
+/// On the emulator, the launch itself returns a fault of its kernel. On a GPU, the next launch on the same stream returns it, or the next
+/// call that waits for the stream: a synchronisation of the stream or of one of its events, or a copy to the host of data that the stream
+/// has written. The fault names its launch: the kernel with its instantiation, source line, block and thread. Other streams are not
+/// affected. But if their work uses the results of the faulty launch, it finds whatever the launch has written.
 ///
-/// A thread that faults ends, and so do those of its launch that [wait](primitives_gpu::Block::spin) for others; the rest goes
-/// on to its end. A stream keeps its first fault until it is asked. What is in its queue behind the launch runs as well, and a
-/// wait in there may end early: the results of both are to be thrown away. A fault that nobody has asked for goes with the
-/// stream.
+/// A thread that faults ends. The threads of its launch that [wait](primitives_gpu::Block::spin) for other threads end too; all other
+/// threads run to their end. A stream keeps its first fault until a call returns it. The work in its queue after the launch runs as well,
+/// and a wait in this work may end early. Do not use the results of the launch and of this work. A fault that no call has returned is lost
+/// when the stream is dropped.
 #[derive(Clone)]
 pub struct Stream(pub(crate) Arc<StreamInner>);
 
@@ -41,11 +40,11 @@ pub(crate) struct StreamInner {
 
 #[allow(clippy::large_enum_variant, reason = "each is in an `Arc` of its own")]
 pub(crate) enum Queue {
-    /// Held while work runs, so that one stream's work is never concurrent.
+    /// Held while work runs, so that the work of one stream never runs concurrently.
     Emulator(Mutex<()>),
     #[cfg(feature = "cuda")]
     Cuda(cuda::RawStream),
-    /// In capture mode: work is recorded and not run.
+    /// The stream of a capture: work is recorded and not run.
     Capture(Recording),
 }
 
@@ -56,7 +55,7 @@ impl StreamInner {
         Ok(busy.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The position in the queue of a GPU's stream that its next work gets. The caller has the device's turn.
+    /// The position in the queue that the next work of a GPU's stream gets. The caller holds the device's turn.
     #[inline]
     pub(crate) fn next_position(&self) -> u64 {
         match &self.queue {
@@ -66,8 +65,8 @@ impl StreamInner {
         }
     }
 
-    /// A position in the queue of a GPU's stream after all that is in it, which no other work gets. The caller has the device's
-    /// turn.
+    /// Takes a position in the queue of a GPU's stream after all work in it. No other work gets this position. The caller holds the
+    /// device's turn.
     pub(crate) fn take_position(&self) -> u64 {
         match &self.queue {
             #[cfg(feature = "cuda")]
@@ -88,7 +87,7 @@ impl StreamInner {
         }
     }
 
-    /// Whether the work up to a position is done; false if that cannot be told. The caller has the device's turn.
+    /// Whether the work up to a position is done; false if this is unknown. The caller holds the device's turn.
     pub(crate) fn is_done(&self, at: u64) -> bool {
         match &self.queue {
             Queue::Emulator(_) => true,
@@ -110,7 +109,7 @@ impl StreamInner {
         }
     }
 
-    /// Whether code that is not of this library captures the stream.
+    /// Whether code outside this library captures the stream.
     pub(crate) fn is_captured_by_others(&self) -> Result<bool> {
         match &self.queue {
             #[cfg(feature = "cuda")]
@@ -119,7 +118,7 @@ impl StreamInner {
         }
     }
 
-    /// The fault of an earlier launch on a GPU, if there is one by now.
+    /// Returns the fault of an earlier launch on a GPU, if the GPU has reported one.
     pub(crate) fn check_fault(&self) -> Result<()> {
         match &self.queue {
             #[cfg(feature = "cuda")]
@@ -143,7 +142,7 @@ impl StreamInner {
         }
     }
 
-    /// Waits for what is in the queue, whatever kernels have done. Their faults stay to be returned.
+    /// Waits for the work in the queue, even if kernels had faults. A later call returns these faults.
     pub(crate) fn drain(&self) -> Result<()> {
         match &self.queue {
             Queue::Emulator(_) | Queue::Capture(_) => Ok(()),
@@ -163,15 +162,15 @@ impl Stream {
         Ok(Self(Arc::new(StreamInner { device: device.clone(), queue })))
     }
 
-    /// A `CUstream` that was made elsewhere, of the device's context, which this destroys in the end. See
+    /// Adopts a `CUstream` of the device's context that other code has created. This library destroys it in the end. See
     /// [`Device::from_raw_context`] for an example.
     ///
-    /// Its launches report faults here, as on any other stream. Dropping the last clone, and the last buffer that was used on
-    /// it, waits for its work.
+    /// Launches of this library on the stream report faults as on any other stream. Dropping the last clone and the last buffer that was
+    /// used on the stream waits for its work.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Adoption`] if the device is the emulator, or the stream is another context's.
+    /// Returns [`Error::Adoption`] if the device is the emulator, or if the stream belongs to another context.
     ///
     /// # Safety
     ///
@@ -182,11 +181,11 @@ impl Stream {
         unsafe { Self::adopt(device, stream, None) }
     }
 
-    /// As [`from_raw`](Self::from_raw), and never destroys the stream; null is the legacy default stream.
+    /// As [`from_raw`](Self::from_raw), but this library never destroys the stream. Null is the legacy default stream.
     ///
     /// # Errors
     ///
-    /// Returns what [`from_raw`](Self::from_raw) returns.
+    /// Returns the errors of [`from_raw`](Self::from_raw).
     ///
     /// # Safety
     ///
@@ -197,16 +196,17 @@ impl Stream {
         unsafe { Self::adopt(device, stream, Some(Keeper::new(()))) }
     }
 
-    /// As [`from_raw_borrowed`](Self::from_raw_borrowed), for a stream that `owner` keeps, such as an `Arc<CudaStream>` of `cudarc`: it is
-    /// dropped when the last clone of this and the last buffer that was used on it are gone and the work on the stream is over.
+    /// As [`from_raw_borrowed`](Self::from_raw_borrowed), for a stream that `owner` keeps alive, such as an `Arc<CudaStream>` of `cudarc`.
+    /// `owner` is dropped when the last clone of this stream and the last buffer that was used on it are dropped and the work on the stream
+    /// has ended.
     ///
-    /// `owner` is dropped on the thread that lets go of the last of these, maybe inside a call of this library, which its drop must not
-    /// call. It is never dropped if other code captures the stream just then, or if the driver cannot say whether the work is over. With
-    /// an error, it is dropped at once.
+    /// The thread that drops the last of these also drops `owner`, perhaps inside a call of this library. So the drop of `owner` must not
+    /// call this library. `owner` is never dropped if other code captures the stream at that moment, or if the driver cannot say whether
+    /// the work has ended. If this function returns an error, it drops `owner` at once.
     ///
     /// # Errors
     ///
-    /// As [`from_raw`](Self::from_raw).
+    /// Returns the errors of [`from_raw`](Self::from_raw).
     ///
     /// # Safety
     ///
@@ -246,8 +246,8 @@ impl Stream {
         &self.0.device
     }
 
-    /// The `CUstream`, for code that is not of this library; null on the emulator and in a capture, which records the work
-    /// of this library alone. It is valid as long as this stream.
+    /// The `CUstream`, for code outside this library. It is null on the emulator and in a capture, which records only work of this library.
+    /// It is valid as long as this stream.
     pub fn as_raw(&self) -> *mut c_void {
         match &self.0.queue {
             Queue::Emulator(_) | Queue::Capture(_) => std::ptr::null_mut(),
@@ -256,21 +256,21 @@ impl Stream {
         }
     }
 
-    /// Waits until all work on the stream is done. Returns a kernel's fault, if there was one.
+    /// Waits until all work on the stream is done. Returns the first fault of a kernel, if there was one.
     pub fn synchronize(&self) -> Result<()> {
         self.0.device.tally.synchronizations.add(1);
         self.0.synchronize()
     }
 
-    /// Whether work is recorded and not run: true of the stream that [`capture`](Self::capture) gives, and of one whose handle
-    /// other code has and captures by the driver (`cuStreamBeginCapture`).
+    /// Whether work is recorded and not run. This is true for the stream that [`capture`](Self::capture) passes to its closure, and for a
+    /// stream that other code captures through the driver (`cuStreamBeginCapture`).
     ///
-    /// In a capture of others, launches, copies between buffers and [`set_zero`](crate::BufferSliceMut::set_zero) become part of
-    /// the graph that the driver makes. What a graph cannot hold is [`Error::Capture`], and leaves the capture as it is:
-    /// allocations, waits, events, copies between the host and a buffer that was last used on the stream, and work elsewhere with
-    /// such a buffer. The library sees neither that graph nor its launches. So whoever launches it keeps the stream and the
-    /// buffers until it has run, and puts it in an order with all other work on them; that is part of the contract under which the
-    /// driver is called. [`capture`](Self::capture) sees to all of this itself.
+    /// In a capture by other code, launches, copies between buffers and [`set_zero`](crate::BufferSliceMut::set_zero) become part of the
+    /// driver's graph. A graph cannot hold allocations, waits, events, copies between the host and a buffer that was last used on the
+    /// stream, and work on other streams with such a buffer. These calls return [`Error::Capture`], and leave the capture as it is. The
+    /// library sees neither that graph nor its launches. So the code that launches it must keep the stream and the buffers until the graph
+    /// has run, and must order the graph with all other work on them; this is part of the contract of the driver's calls.
+    /// [`capture`](Self::capture) does all of this itself.
     pub fn is_capturing(&self) -> bool {
         match &self.0.queue {
             Queue::Emulator(_) => false,
@@ -280,18 +280,18 @@ impl Stream {
         }
     }
 
-    /// Captures what `record` launches on the stream that it is given, to launch it as one, as often as wanted: see
-    /// [`Graph`].
+    /// Captures the work that `record` enqueues on the stream that it receives. The resulting [`Graph`] launches this work as one unit, any
+    /// number of times.
     ///
-    /// What `record` does on that stream is recorded and not run: launches, and copies between buffers. Buffers come from
-    /// elsewhere: from before, or from another stream. Work on other streams runs as ever, and is no part of the graph.
+    /// Launches and copies between buffers on that stream are recorded and not run. Allocate the buffers before the capture, or on another
+    /// stream. Work on other streams runs as usual, and is not part of the graph.
     ///
     /// # Errors
     ///
-    /// Returns the error of `record` if it fails; what was recorded is then gone. Returns [`Error::Capture`] if `record` makes a call
-    /// that cannot be part of a graph: an allocation on the captured stream, its synchronisation, events on it, the launch of a
-    /// graph, another capture, or a copy between the host and a buffer of the capture. The captured stream is of no use after
-    /// `record` has returned: a launch on a clone of it is such an error as well.
+    /// Returns the error of `record` if it fails; the recorded work is then lost. Returns [`Error::Capture`] if `record` makes a call that
+    /// cannot be part of a graph: an allocation on the captured stream, its synchronisation, events on it, the launch of a graph, another
+    /// capture, or a copy between the host and a buffer of the capture. The captured stream cannot be used after `record` has returned: a
+    /// launch on a clone of it returns this error as well.
     pub fn capture(&self, record: impl FnOnce(&Stream) -> Result<()>) -> Result<Graph> {
         if let Queue::Capture(_) = &self.0.queue {
             let advice = "this stream captures already: call the closure of the inner capture directly";
@@ -314,7 +314,7 @@ impl Stream {
         Ok(Event { moment, tally: self.0.device.tally.clone() })
     }
 
-    /// Makes later work on this stream wait for `event`, which may be of another stream of the same device.
+    /// Makes later work on this stream wait for `event`, which may belong to another stream of the same device.
     pub fn wait(&self, event: &Event) -> Result<()> {
         match (&self.0.queue, &event.moment) {
             #[cfg(feature = "cuda")]
@@ -327,23 +327,23 @@ impl Stream {
         }
     }
 
-    /// A buffer of `len` elements, all zero. Its memory is used in this stream's order.
+    /// Allocates a buffer of `len` elements, all zero. Its memory is used in the order of this stream.
     pub fn buffer_zeroed<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         Buffer::zeroed(self, len)
     }
 
-    /// A buffer of `len` elements with unspecified values. For `bool`, whose bytes must be 0 or 1, they are zero.
+    /// Allocates a buffer of `len` elements with unspecified values. Elements of `bool`, whose bytes must be 0 or 1, are zero.
     pub fn buffer_uninit<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         Buffer::uninit(self, len)
     }
 
-    /// A buffer with a copy of `data`.
+    /// Allocates a buffer with a copy of `data`.
     pub fn buffer_from<T: Element>(&self, data: &[T]) -> Result<Buffer<T>> {
         Buffer::from_slice(self, data)
     }
 }
 
-/// Why events are no part of a capture.
+/// Why a capture has no events.
 const NO_EVENT: &str = "a graph has no events: record and wait on the stream that launches it";
 
 fn no_event(call: &'static str) -> Error {
@@ -365,13 +365,13 @@ pub struct Event {
 
 enum Moment {
     Emulator(Instant),
-    /// With the stream, whose faults come back here too.
+    /// The event and its stream. Waits for the event also return the stream's faults.
     #[cfg(feature = "cuda")]
     Cuda(cuda::RawEvent, Stream),
 }
 
 impl Event {
-    /// Waits as [`synchronize`](Self::synchronize), whatever kernels have done.
+    /// Waits as [`synchronize`](Self::synchronize) does, but returns no faults of kernels.
     pub(crate) fn passed(&self) -> Result<()> {
         match &self.moment {
             Moment::Emulator(_) => Ok(()),
@@ -380,7 +380,7 @@ impl Event {
         }
     }
 
-    /// Waits until the stream has come to this point.
+    /// Waits until the stream has reached this point.
     pub fn synchronize(&self) -> Result<()> {
         self.tally.synchronizations.add(1);
         match &self.moment {
@@ -393,7 +393,8 @@ impl Event {
         }
     }
 
-    /// Device time from `start` to this point; waits for it. Zero between events of different machines.
+    /// Waits for this point, and returns the device time from `start` to it. The time between an event of a GPU and one of the emulator is
+    /// zero.
     pub fn since(&self, start: &Event) -> Result<Duration> {
         self.tally.synchronizations.add(1);
         match (&start.moment, &self.moment) {

@@ -41,7 +41,7 @@ impl DeviceFilter {
     /// The places of the devices that it keeps, of which there is one.
     ///
     /// # Errors
-    /// [`Error::NoSuchDevice`] if there is none.
+    /// Returns [`Error::NoSuchDevice`] if there is none.
     pub(super) fn choose(&self, devices: &[DeviceProperties]) -> Result<Vec<usize>> {
         let kept = self.kept(devices, &Vec::from_iter(0..devices.len()))?;
         if kept.is_empty() {

@@ -86,7 +86,7 @@ impl Devices {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::NoSuchDevice`] if it keeps none; else as [`all`](Self::all).
+    /// Returns [`Error::NoSuchDevice`] if it keeps none, and the errors of [`all`](Self::all).
     pub fn choose(filter: impl Into<DeviceFilter>) -> Result<Self> {
         let candidates = candidates()?;
         let properties: Vec<_> = candidates.iter().map(|candidate| candidate.properties.clone()).collect();
@@ -132,7 +132,7 @@ impl Devices {
     ///
     /// # Errors
     ///
-    /// As [`emulated`](Self::emulated).
+    /// Returns the errors of [`emulated`](Self::emulated).
     pub fn emulated_with(count: usize, options: EmulatorOptions) -> Result<Self> {
         Self::emulated_by("`Devices::emulated_with`", count, options)
     }
@@ -186,7 +186,7 @@ impl Devices {
     ///
     /// # Errors
     ///
-    /// As [`Device::stream`].
+    /// Returns the errors of [`Device::stream`].
     pub fn streams(&self) -> Result<Vec<Stream>> {
         self.iter().map(Device::stream).collect()
     }

@@ -107,7 +107,7 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::LengthMismatch`] if the output has another length; else as [`all_reduce`](Self::all_reduce).
+    /// Returns [`Error::LengthMismatch`] if the output has another length, and the errors of [`all_reduce`](Self::all_reduce).
     pub fn all_gather<'a, 'b, T: Element>(
         &self,
         stream: &Stream,
@@ -134,7 +134,7 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::LengthMismatch`] if the input has another length; else as [`all_reduce`](Self::all_reduce).
+    /// Returns [`Error::LengthMismatch`] if the input has another length, and the errors of [`all_reduce`](Self::all_reduce).
     pub fn reduce_scatter<'a, 'b, T: GroupNumber>(
         &self,
         stream: &Stream,
@@ -163,7 +163,7 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Group`] if there is no such rank; else as [`all_reduce`](Self::all_reduce).
+    /// Returns [`Error::Group`] if there is no such rank, and the errors of [`all_reduce`](Self::all_reduce).
     pub fn broadcast<'a, T: Element>(
         &self,
         stream: &Stream,
@@ -190,8 +190,8 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::LengthMismatch`] if the two lengths differ, and [`Error::Group`] if they are no multiple of the size; else as
-    /// [`all_reduce`](Self::all_reduce).
+    /// Returns [`Error::LengthMismatch`] if the two lengths differ, and [`Error::Group`] if they are no multiple of the size, and the
+    /// errors of [`all_reduce`](Self::all_reduce).
     pub fn all_to_all<'a, 'b, T: Element>(
         &self,
         stream: &Stream,
@@ -222,7 +222,7 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Group`] if there is no such rank, or it is the own one; else as [`all_reduce`](Self::all_reduce).
+    /// Returns [`Error::Group`] if there is no such rank, or it is the own one, and the errors of [`all_reduce`](Self::all_reduce).
     pub fn send<'a, T: Element>(&self, stream: &Stream, input: impl Into<BufferSlice<'a, T>>, to: usize) -> Result<()> {
         let (call, input) = ("`send`", input.into());
         self.check_other(call, to)?;
@@ -242,7 +242,7 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// As [`send`](Self::send).
+    /// Returns the errors of [`send`](Self::send).
     pub fn recv<'a, T: Element>(
         &self,
         stream: &Stream,
@@ -270,7 +270,7 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Group`] if there is no such rank; else as [`all_reduce`](Self::all_reduce).
+    /// Returns [`Error::Group`] if there is no such rank, and the errors of [`all_reduce`](Self::all_reduce).
     pub fn send_recv<'a, 'b, T: Element>(
         &self,
         stream: &Stream,

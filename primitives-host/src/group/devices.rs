@@ -106,7 +106,7 @@ impl SplitGroup {
     ///
     /// # Errors
     ///
-    /// As [`all_reduce`](Self::all_reduce). An output is as long as all inputs.
+    /// Returns the errors of [`all_reduce`](Self::all_reduce). An output is as long as all inputs.
     pub fn all_gather<T: Element>(&self, inputs: &[Buffer<T>], outputs: &mut [Buffer<T>]) -> Result<()> {
         const { check_element::<T>() };
         let call = "`all_gather`";
@@ -124,7 +124,7 @@ impl SplitGroup {
     ///
     /// # Errors
     ///
-    /// As [`all_reduce`](Self::all_reduce). An input is as long as all outputs.
+    /// Returns the errors of [`all_reduce`](Self::all_reduce). An input is as long as all outputs.
     pub fn reduce_scatter<T: GroupNumber>(
         &self,
         inputs: &[Buffer<T>],
@@ -155,7 +155,7 @@ impl SplitGroup {
     ///
     /// # Errors
     ///
-    /// As [`all_reduce`](Self::all_reduce), and [`Error::Group`] if there is no such member.
+    /// Returns the errors of [`all_reduce`](Self::all_reduce), and [`Error::Group`] if there is no such member.
     pub fn broadcast<T: Element>(&self, buffers: &mut [Buffer<T>], root: usize) -> Result<()> {
         const { check_element::<T>() };
         let call = "`broadcast`";
@@ -184,7 +184,8 @@ impl SplitGroup {
     ///
     /// # Errors
     ///
-    /// As [`all_reduce`](Self::all_reduce), and [`Error::Group`] if the length is no multiple of the size. An output is as long as an input.
+    /// Returns the errors of [`all_reduce`](Self::all_reduce), and [`Error::Group`] if the length is no multiple of the size. An output is
+    /// as long as an input.
     pub fn all_to_all<T: Element>(&self, inputs: &[Buffer<T>], outputs: &mut [Buffer<T>]) -> Result<()> {
         const { check_element::<T>() };
         let call = "`all_to_all`";

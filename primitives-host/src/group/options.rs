@@ -84,7 +84,7 @@ impl GroupOptions {
     ///
     /// # Errors
     ///
-    /// As [`Device::auto`].
+    /// Returns the errors of [`Device::auto`].
     pub fn device(&self) -> Result<Device> {
         match (Device::gpu_count(), &*variable(DEVICE_VARIABLE)?) {
             (count @ 1.., "" | "auto" | "gpu") => Device::gpu_at(self.local_rank % count),

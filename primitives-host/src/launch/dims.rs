@@ -29,28 +29,29 @@ pub(crate) enum Work {
 }
 
 impl Dims {
-    /// A grid of blocks and a block of threads. A grid without blocks is no launch; a block without threads is an error of the launch.
+    /// A grid of blocks and a block of threads. With no blocks, the launch does nothing; with no threads in a block, it returns an error.
     ///
-    /// Extents are `u32`, as on the GPU. A length, which is a `usize`, goes to [`for_items`](Self::for_items) or
+    /// Extents are `u32`, as on the GPU. For a length, which is a `usize`, use [`for_items`](Self::for_items) or
     /// [`for_blocks`](Self::for_blocks).
     pub fn new(grid: impl Extents, block: impl Extents) -> Self {
         Self { work: Work::Grid(grid.extents()), block: Some(block.extents()), shared_bytes: 0 }
     }
 
-    /// A one-dimensional grid of `blocks` blocks, one for each row or segment say: of the block size that fills the device best,
-    /// unless [`block`](Self::block) gives it. More blocks than a grid can have are an error of the launch. No blocks is no launch.
+    /// A one-dimensional grid of `blocks` blocks, for example one for each row or segment. The block has the size that fills the device
+    /// best, unless [`block`](Self::block) sets it. If a grid cannot have so many blocks, the launch returns an error. With no blocks, the
+    /// launch does nothing.
     pub fn for_blocks(blocks: usize) -> Self {
         Self { work: Work::Blocks(blocks), block: None, shared_bytes: 0 }
     }
 
-    /// A one-dimensional launch for `items` items, one a thread: the block size that fills the device best, and as many
-    /// blocks as the items need. No items is no launch.
+    /// A one-dimensional launch for `items` items, one for each thread. The block has the size that fills the device best, and the grid has
+    /// as many blocks as the items need. With no items, the launch does nothing.
     pub fn for_items(items: usize) -> Self {
         Self { work: Work::Items { items, per_thread: 1 }, block: None, shared_bytes: 0 }
     }
 
-    /// Lets each thread of [`Dims::for_items`] have `count` items, as a kernel over [`Tiles<N>`](primitives_gpu::view::Tiles)
-    /// wants. Without effect if the grid was given.
+    /// Gives each thread of [`Dims::for_items`] `count` items, for a kernel over [`Tiles<N>`](primitives_gpu::view::Tiles). It has no
+    /// effect if the grid is given.
     pub fn items_per_thread(mut self, count: usize) -> Self {
         if let Work::Items { per_thread, .. } = &mut self.work {
             *per_thread = count.max(1);
@@ -58,13 +59,13 @@ impl Dims {
         self
     }
 
-    /// Fixes the block.
+    /// Sets the block.
     pub fn block(mut self, block: impl Extents) -> Self {
         self.block = Some(block.extents());
         self
     }
 
-    /// Shared memory beyond the kernel's `Shared` parameters, in bytes: what its `SharedSlice` gets.
+    /// Sets the shared memory for the kernel's `SharedSlice`, in bytes. It is added to that of the kernel's `Shared` parameters.
     pub fn shared_bytes(mut self, bytes: usize) -> Self {
         self.shared_bytes = bytes;
         self
@@ -79,7 +80,7 @@ impl Dims {
             `Dims::for_blocks(len).block(256)` for a block an item"
 )]
 pub trait Extents {
-    /// All three.
+    /// The extents in all three dimensions.
     fn extents(self) -> Dim3;
 }
 

@@ -13,8 +13,8 @@ use crate::memory::uses::Uses;
 use crate::stream::{Queue, Stream, StreamInner};
 use crate::{Error, Result, trace};
 
-/// A sequence of launches, copies and clears on the device, from [`Stream::capture`], that is launched as one: on a GPU at a
-/// fraction of what its launches cost the host one by one.
+/// A sequence of launches, copies and clears on the device, from [`Stream::capture`], that is launched as one unit. On a GPU, this costs
+/// the host a fraction of the separate launches.
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -43,18 +43,17 @@ use crate::{Error, Result, trace};
 ///
 /// # What is captured
 ///
-/// A launch of the graph does the captured work in the order of the calls. Everything that the calls were given is fixed: the
-/// grid and block, values passed to kernels, and the buffers, with the addresses and lengths of their slices. What the
-/// buffers hold is not: each launch of the graph finds what was there at its turn.
+/// A launch of the graph does the captured work in the order of the calls. All arguments of the calls are fixed: the grid and block, values
+/// passed to kernels, and the buffers, with the addresses and lengths of their slices. The contents of the buffers are not fixed: each
+/// launch of the graph reads the contents at the time when it runs.
 ///
 /// # Order and lifetimes
 ///
-/// A graph keeps the memory of its buffers, so they may be dropped before it. It does not borrow them, so that they can
-/// be read, copied to and used by other launches between launches of the graph: each launch of a graph takes its place in
-/// the order of every buffer that it uses, as a launch of a kernel does, on whatever stream. Launches of one graph never
-/// overlap, whatever their streams.
+/// A graph keeps the memory of its buffers, so you may drop the buffers before the graph. It does not borrow them, so you can read them,
+/// copy to them and use them in other launches between launches of the graph. Each launch of a graph is ordered with the other uses of
+/// every buffer that it uses, on any stream, as a launch of a kernel is. Launches of one graph never overlap, on any streams.
 ///
-/// A graph may be dropped while it runs: the driver defers the end of an executable graph to the end of its last launch.
+/// You may drop a graph while it runs: the driver destroys an executable graph after its last launch has ended.
 pub struct Graph {
     device: Device,
     program: Program,
@@ -62,7 +61,7 @@ pub struct Graph {
     launches: usize,
 }
 
-/// Why the launch of a graph is no part of a capture.
+/// Why the launch of a graph cannot be part of a capture.
 const NO_GRAPHS: &str = "graphs do not contain others: launch the kernels themselves in the closure";
 
 enum Program {
@@ -91,15 +90,15 @@ impl Graph {
         Ok(Self { device: device.clone(), program, uses, launches })
     }
 
-    /// Launches what was captured, in its order; does not wait for its end. `stream` is any one of the graph's device, and
-    /// the graph may be launched as often as wanted.
+    /// Launches the captured work, in its order, and does not wait for its end. `stream` is any stream of the graph's device. A graph may
+    /// be launched any number of times.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::WrongDevice`] if the stream is another device's, [`Error::Capture`] if it captures, and [`Error::Fault`] if an
-    /// earlier launch on the stream had a fault. A fault of this launch comes back as that of a kernel does. On the emulator this call
-    /// returns it, and what follows the kernel that faulted does not run. On a GPU the next call that waits returns it, and the
-    /// rest has run.
+    /// Returns [`Error::WrongDevice`] if the stream belongs to another device, [`Error::Capture`] if it captures, and [`Error::Fault`] if
+    /// an earlier launch on the stream had a fault. A fault of this launch is returned as for a kernel. On the emulator, this call returns
+    /// it, and the work after the faulty kernel does not run. On a GPU, the next call that waits returns it, and the rest of the work has
+    /// run.
     pub fn launch(&self, stream: &Stream) -> Result<()> {
         if !self.device.same_as(stream.device()) {
             return Err(Error::WrongDevice {
@@ -143,7 +142,7 @@ impl Graph {
         trace::graph_launch(self.launches, stream.device());
     }
 
-    /// The number of kernel launches in the graph. A launch of nothing is not captured.
+    /// The number of kernel launches in the graph. A launch without blocks is not captured.
     pub fn launches(&self) -> usize {
         self.launches
     }
@@ -161,7 +160,7 @@ impl std::fmt::Debug for Graph {
     }
 }
 
-/// What a stream in capture mode collects, until the capture ends.
+/// The work that the stream of a capture collects, until the capture ends.
 #[derive(Clone)]
 pub(crate) struct Recording(Arc<Mutex<Option<Recorded>>>);
 
@@ -189,13 +188,13 @@ impl Recording {
         Ok(Self(Arc::new(Mutex::new(Some(Recorded { draft, uses: Uses::default(), launches: 0 })))))
     }
 
-    /// Adds to what is recorded; an error if the capture has ended.
+    /// Adds to the recorded work. Returns an error if the capture has ended.
     pub(crate) fn add<R>(&self, add: impl FnOnce(&mut Recorded) -> Result<R>) -> Result<R> {
         let mut recorded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         add(recorded.as_mut().ok_or_else(ended)?)
     }
 
-    /// Ends the capture: clones of its stream, which a closure may have kept, are of no use any more.
+    /// Ends the capture. Clones of its stream, which a closure may have kept, return errors after that.
     fn end(&self) -> Option<Recorded> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -277,7 +276,7 @@ thread_local! {
     static OPEN: RefCell<Vec<Recording>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A capture while its closure runs. Ends it at the latest when the closure fails or unwinds.
+/// A capture while its closure runs. Ends the capture also if the closure fails or unwinds.
 struct Open(Recording);
 
 impl Open {
@@ -294,8 +293,8 @@ impl Drop for Open {
     }
 }
 
-/// Refuses a copy between the host and a buffer that the closure around the call has captured work on: that work has not
-/// run, which a caller who reads the buffer overlooks.
+/// Refuses a copy between the host and a buffer if the closure around the call has captured work on this buffer. That work has not run, and
+/// a caller who reads the buffer would not notice it.
 pub(crate) fn check_host_copy(call: &'static str, allocation: &Allocation) -> Result<()> {
     let nothing = allocation.memory().len() == 0;
     if nothing || !OPEN.with_borrow(|open| open.iter().any(|recording| recording.uses(allocation))) {

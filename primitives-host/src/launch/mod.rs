@@ -1,4 +1,4 @@
-//! Launches: kernels, what they take and how much of the device, and graphs of several.
+//! Launches: kernels, their arguments, their dimensions, and graphs of launches.
 
 pub(crate) mod dims;
 pub(crate) mod function;

@@ -17,8 +17,8 @@ use crate::{Error, Result};
 
 /// `len` elements of device memory.
 ///
-/// Buffers are stream-ordered: a use on another stream waits for the earlier ones, dropping a buffer frees its memory after
-/// the last use, and reading it back waits for what was launched. A launch borrows its buffers only while it is called.
+/// Buffers are stream-ordered. A use on another stream waits for earlier uses. Dropping a buffer frees its memory after the last use. A
+/// copy to the host waits for the launches that write the buffer. A launch borrows its buffers only during the call.
 pub struct Buffer<T> {
     allocation: Arc<Allocation>,
     len: usize,
@@ -51,14 +51,14 @@ impl<T: Element> Buffer<T> {
         Ok(buffer)
     }
 
-    /// `len` elements of device memory that was allocated elsewhere, which this frees in the end, in the order of its uses. See
-    /// [`Device::from_raw_context`] for an example.
+    /// Adopts `len` elements of device memory that other code has allocated. This library frees the memory in the end, in the order of its
+    /// uses. See [`Device::from_raw_context`] for an example.
     ///
-    /// The buffer is in the order of `stream`: what was enqueued there before is done before the buffer's first use.
+    /// The buffer is in the order of `stream`: earlier work on this stream ends before the buffer's first use.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Adoption`] if the stream is the emulator's, if it captures, or if the address is null or not aligned for `T`.
+    /// Returns [`Error::Adoption`] if the stream belongs to the emulator, if it captures, or if the address is null or not aligned for `T`.
     ///
     /// # Safety
     ///
@@ -71,11 +71,11 @@ impl<T: Element> Buffer<T> {
         unsafe { Self::adopt(stream, address, len, Owner::Device) }
     }
 
-    /// As [`from_raw`](Self::from_raw), for memory of any allocator, and never frees it.
+    /// As [`from_raw`](Self::from_raw), for memory of any allocator, which this library never frees.
     ///
     /// # Errors
     ///
-    /// Returns what [`from_raw`](Self::from_raw) returns.
+    /// Returns the errors of [`from_raw`](Self::from_raw).
     ///
     /// # Safety
     ///
@@ -86,12 +86,13 @@ impl<T: Element> Buffer<T> {
         unsafe { Self::adopt(stream, address, len, Owner::Elsewhere) }
     }
 
-    /// As [`from_raw`](Self::from_raw), for memory of any allocator that `owner` keeps: it is dropped when the buffer is gone and the work
-    /// that uses the memory is over. On the emulator, the memory is the host's.
+    /// As [`from_raw`](Self::from_raw), for memory of any allocator that `owner` keeps alive. `owner` is dropped when the buffer is dropped
+    /// and the work that uses the memory has ended. On the emulator, the memory is memory of the host.
     ///
-    /// On a GPU, dropping the buffer waits for the work on the streams that have used it. `owner` is dropped on the thread that drops the buffer
-    /// or the last graph that uses it; and later, on a thread that allocates, if other code captures one of these streams. It is never
-    /// dropped if the driver cannot say whether the work is over. With an error, it is dropped at once.
+    /// On a GPU, dropping the buffer waits for the work on the streams that have used it. The thread that drops the buffer, or the last
+    /// graph that uses it, also drops `owner`. If other code captures one of these streams at that moment, a thread that allocates drops
+    /// `owner` later. `owner` is never dropped if the driver cannot say whether the work has ended. If this function returns an error, it
+    /// drops `owner` at once.
     ///
     /// ```
     /// use kernel_primitives::algorithms::inclusive_scan;
@@ -113,8 +114,7 @@ impl<T: Element> Buffer<T> {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Adoption`] on a stream that captures, and for an address that is null or not aligned for `T`, unless there are no
-    /// elements.
+    /// Returns [`Error::Adoption`] if the stream captures, or if there are elements and the address is null or not aligned for `T`.
     ///
     /// # Safety
     ///
@@ -189,8 +189,8 @@ impl<T: Element> Buffer<T> {
         self.allocation.device()
     }
 
-    /// The first element's address on the device, for code that is not of this library. What is launched elsewhere is not in
-    /// this buffer's order: use one stream, or events.
+    /// The first element's address on the device, for code outside this library. The work of such code is not in the order of this buffer's
+    /// uses: use one stream, or events.
     pub fn address(&self) -> u64 {
         self.allocation.address()
     }
@@ -215,37 +215,37 @@ impl<T: Element> Buffer<T> {
         self.as_mut_slice().into_slice(range)
     }
 
-    /// Copies all elements to the host, after everything that writes them.
+    /// Copies all elements to the host. The copy waits for all earlier writes of the elements.
     pub fn to_vec(&self) -> Result<Vec<T>> {
         self.as_slice().to_vec()
     }
 
-    /// Copies all elements to `host`, which has the same length, after everything that writes them.
+    /// Copies all elements to `host`, which must have the same length. The copy waits for all earlier writes of the elements.
     pub fn copy_to(&self, host: &mut [T]) -> Result<()> {
         self.as_slice().copy_to(host)
     }
 
-    /// Begins to copy all elements to `host`, which has the same length, in the order of `stream`: as
+    /// Starts a copy of all elements to `host`, which must have the same length, in the order of `stream`: see
     /// [`BufferSlice::copy_to_async`].
     ///
     /// # Errors
     ///
-    /// Returns what [`BufferSlice::copy_to_async`] returns.
+    /// Returns the errors of [`BufferSlice::copy_to_async`].
     pub fn copy_to_async(&self, stream: &Stream, host: PinnedBuffer<T>) -> Result<Transfer<T>> {
         self.as_slice().copy_to_async(stream, host)
     }
 
-    /// Begins to copy `host`, which has the same length, over all elements, in the order of `stream`: as
+    /// Starts a copy of `host`, which must have the same length, over all elements, in the order of `stream`: see
     /// [`BufferSliceMut::copy_from_async`].
     ///
     /// # Errors
     ///
-    /// Returns what [`BufferSliceMut::copy_from_async`] returns.
+    /// Returns the errors of [`BufferSliceMut::copy_from_async`].
     pub fn copy_from_async(&mut self, stream: &Stream, host: PinnedBuffer<T>) -> Result<Transfer<T>> {
         self.as_mut_slice().copy_from_async(stream, host)
     }
 
-    /// Copies `host`, which has the same length, over all elements, after everything that uses them.
+    /// Copies `host`, which must have the same length, over all elements. The copy waits for all earlier uses of the elements.
     pub fn copy_from(&mut self, host: &[T]) -> Result<()> {
         self.as_mut_slice().copy_from(host)
     }

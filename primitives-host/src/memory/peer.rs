@@ -8,14 +8,14 @@ use crate::memory::uses::{Mode, Uses};
 use crate::stream::{Queue, Stream};
 use crate::{Error, Result};
 
-/// Why a copy between devices is no part of a capture.
+/// Why a copy between devices cannot be part of a capture.
 const OF_ONE_DEVICE: &str = "a graph is of one device: copy before its launch, or after it";
 
-/// Bytes of an allocation, from a byte on.
+/// An allocation, and the first byte of a range in it.
 pub(crate) type Place<'a> = (&'a Arc<Allocation>, usize);
 
-/// Copies so many bytes on a stream of the target's device: after all that uses the target, and all that writes the source, on whatever
-/// device. Both ranges are inside.
+/// Copies bytes on a stream of the target's device. The copy waits for all earlier uses of the target, and for all earlier writes of the
+/// source on any device. Both ranges must be inside their allocations.
 pub(crate) fn copy(
     call: &'static str,
     stream: &Stream,
@@ -60,7 +60,7 @@ pub(crate) fn copy(
     target.memory().copy(&stream.0, to, source.memory(), from, bytes)
 }
 
-/// The turns of two devices, which may be one. They are taken in one order by all, so that no two wait for each other.
+/// Takes the turns of two devices, which may be the same. All threads take them in one order, so that no two threads wait for each other.
 fn turns<'a>(one: &'a Device, other: &'a Device) -> [Option<MutexGuard<'a, ()>>; 2] {
     let place = |device: &Device| match &device.backend {
         Backend::Emulator(_) => 0,

@@ -9,8 +9,7 @@ use crate::device::{Backend, Device};
 use crate::memory::zeroed_vec;
 use primitives_gpu::Element;
 
-/// Page-locked host memory, from [`Device::pinned`]: a slice of elements that a GPU copies from and to at the bus's full
-/// speed.
+/// Page-locked host memory, from [`Device::pinned`]: a slice of elements. A GPU copies from it and to it at the full speed of the bus.
 pub struct PinnedBuffer<T>(Storage<T>);
 
 enum Storage<T> {
@@ -30,7 +29,7 @@ impl<T: Element> PinnedBuffer<T> {
 }
 
 impl<T: Element> PinnedBuffer<T> {
-    /// Whether it is of a GPU's driver. The emulator's is ordinary memory.
+    /// Whether the driver of a GPU has allocated it. For the emulator, it is ordinary memory.
     #[cfg(feature = "cuda")]
     pub(crate) fn is_locked(&self) -> bool {
         matches!(self.0, Storage::Locked(_))

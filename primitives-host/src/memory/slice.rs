@@ -221,18 +221,18 @@ impl<'a, T: Element> BufferSlice<'a, T> {
         Ok(BufferSlice(self.0.reinterpret()?))
     }
 
-    /// Copies the elements to the host, after everything that writes them.
+    /// Copies the elements to the host. The copy waits for all earlier writes of the elements.
     pub fn to_vec(&self) -> Result<Vec<T>> {
         self.0.to_vec()
     }
 
-    /// Copies the elements to `host`, which has the same length, after everything that writes them.
+    /// Copies the elements to `host`, which must have the same length. The copy waits for all earlier writes of the elements.
     pub fn copy_to(&self, host: &mut [T]) -> Result<()> {
         self.0.copy_to(host)
     }
 
-    /// Begins to copy the elements to `host`, which has the same length, in the order of `stream` and after everything that writes
-    /// them. The [`Transfer`] owns `host` until [`Transfer::wait`] gives it back.
+    /// Starts a copy of the elements to `host`, which must have the same length, in the order of `stream` and after all earlier writes of
+    /// the elements. The [`Transfer`] owns `host` until [`Transfer::wait`] returns it.
     ///
     /// # Errors
     ///
@@ -288,14 +288,14 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
         Ok(BufferSliceMut(self.0.reinterpret()?))
     }
 
-    /// Copies `host`, which has the same length, over the elements, after everything that uses them.
+    /// Copies `host`, which must have the same length, over the elements. The copy waits for all earlier uses of the elements.
     pub fn copy_from(&mut self, host: &[T]) -> Result<()> {
         self.0.copy_from(host)
     }
 
-    /// Begins to copy `host`, which has the same length, over the elements, in the order of `stream` and after everything that uses
-    /// them. The [`Transfer`] owns `host` until [`Transfer::wait`] gives it back; work on `stream` that comes later finds the
-    /// elements, and work elsewhere waits for the copy.
+    /// Starts a copy of `host`, which must have the same length, over the elements, in the order of `stream` and after all earlier uses of
+    /// the elements. The [`Transfer`] owns `host` until [`Transfer::wait`] returns it. Later work on `stream` finds the new elements, and
+    /// work on other streams waits for the copy.
     ///
     /// # Errors
     ///
@@ -306,11 +306,11 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
         self.0.transfer(stream, host, Direction::FromHost)
     }
 
-    /// Makes all elements [`ZERO`](Element::ZERO), on `stream`: at a fraction of what a launch of a kernel costs the host,
-    /// and in a [`Graph`](crate::Graph) too.
+    /// Sets all elements to [`ZERO`](Element::ZERO), on `stream`. This costs the host a fraction of the launch of a kernel. A
+    /// [`Graph`](crate::Graph) can contain it.
     ///
     /// # Errors
-    /// Returns [`Error::WrongDevice`] if the memory is on another device than the stream, or the driver's error.
+    /// Returns [`Error::WrongDevice`] if the memory is on another device than the stream, and the errors of the driver.
     pub fn set_zero(&mut self, stream: &Stream) -> Result<()> {
         let target = Access::new("set to zero", &self.0, stream)?;
         let bytes = self.0.len * size_of::<T>();
@@ -325,7 +325,7 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
         target.0.memory().fill_zero(&stream.0, self.0.start, bytes)
     }
 
-    /// Copies `other`, which has the same length and lies on the same device, over the elements, on `stream`.
+    /// Copies `other` over the elements, on `stream`. `other` must have the same length, and must be on the same device.
     pub fn copy_from_device(&mut self, stream: &Stream, other: BufferSlice<'_, T>) -> Result<()> {
         let call = "copy on the device";
         check_lengths(call, "the target", self.0.len, "the source", other.0.len)?;
@@ -335,17 +335,18 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
         peer::copy(call, stream, to, from, self.0.len * size_of::<T>())
     }
 
-    /// Copies `other`, which has the same length and lies on any device, over the elements, on `stream`, which is of this buffer's
-    /// device. It comes after all that writes `other`, on the streams of its device too, and what writes `other` later waits for it.
+    /// Copies `other` over the elements. `other` must have the same length, and may be on any device. `stream` must belong to this buffer's
+    /// device. The copy waits for all earlier writes of `other`, also on the streams of its device, and later writes of `other` wait for
+    /// the copy.
     ///
-    /// GPUs that can access each other's memory copy directly, by NVLink where there is one. Others go through the host. The copy is only
-    /// enqueued: a fault of a kernel that should have written `other` comes from the stream of that kernel.
+    /// GPUs that can access each other's memory copy directly, over NVLink if they have it. All other copies go through the host. The copy
+    /// is only enqueued: if a kernel that should have written `other` has a fault, the stream of that kernel returns it.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::LengthMismatch`] if the lengths differ, [`Error::WrongDevice`] if this buffer is on another device than the
-    /// stream, or one of the two buffers is a GPU's and the other one the emulator's, and [`Error::Capture`] if the stream captures
-    /// and the devices differ.
+    /// Returns [`Error::LengthMismatch`] if the lengths differ, [`Error::WrongDevice`] if this buffer is on another device than the stream,
+    /// or if one of the two buffers is on a GPU and the other one on the emulator, and [`Error::Capture`] if the stream captures and the
+    /// devices differ.
     pub fn copy_from_peer(&mut self, stream: &Stream, other: BufferSlice<'_, T>) -> Result<()> {
         self.copy_from_peer_by("`copy_from_peer`", stream, other)
     }
@@ -387,7 +388,7 @@ impl<'a, T: Element> From<&'a mut BufferSliceMut<'_, T>> for BufferSliceMut<'a, 
     }
 }
 
-/// A part's allocation, known to be on the stream's device.
+/// A part's allocation, which is known to be on the stream's device.
 struct Access<'a>(&'a Arc<Allocation>);
 
 impl<'a> Access<'a> {
@@ -417,7 +418,7 @@ mod sealed {
 }
 pub(crate) use sealed::Argument;
 
-/// What a kernel's `Global<T>` parameter takes: a `&Buffer<T>` or a [`BufferSlice<T>`](BufferSlice).
+/// An argument for a kernel's `Global<T>` parameter: a `&Buffer<T>` or a [`BufferSlice<T>`](BufferSlice).
 #[diagnostic::on_unimplemented(
     message = "a `Global<{T}>` parameter does not take `{Self}`",
     label = "not a buffer of `{T}` to read",
@@ -425,7 +426,7 @@ pub(crate) use sealed::Argument;
 )]
 pub trait ReadArg<T>: Argument<T> {}
 
-/// What a kernel's `GlobalMut<T>` parameter takes: a `&mut Buffer<T>` or a [`BufferSliceMut<T>`](BufferSliceMut).
+/// An argument for a kernel's `GlobalMut<T>` parameter: a `&mut Buffer<T>` or a [`BufferSliceMut<T>`](BufferSliceMut).
 #[diagnostic::on_unimplemented(
     message = "a `GlobalMut<{T}>` parameter does not take `{Self}`",
     label = "not a buffer of `{T}` to write",

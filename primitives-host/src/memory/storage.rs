@@ -157,7 +157,7 @@ impl Storage {
     /// way end before that, and others begin after it.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`], and what `body` returns.
+    /// Returns [`Error::ReadOnly`], and what `body` returns.
     ///
     /// # Safety
     /// The memory was that of a buffer of `T`, or of complex numbers with such parts. `body` does nothing with the slice but launch kernels, and

@@ -1,4 +1,4 @@
-//! Copies between device memory and page-locked host memory that go on while the host does something else.
+//! Asynchronous copies between device memory and page-locked host memory.
 
 use std::mem;
 
@@ -9,21 +9,21 @@ use crate::memory::pinned::PinnedBuffer;
 use crate::memory::{bytes_of_mut, check_bits};
 use crate::stream::{Event, Stream};
 
-/// Which way a transfer goes.
+/// The direction of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     FromHost,
     ToHost,
 }
 
-/// A copy between a buffer and a [`PinnedBuffer`] that may be under way, from [`Buffer::copy_from_async`](crate::Buffer::copy_from_async)
-/// and [`Buffer::copy_to_async`](crate::Buffer::copy_to_async).
+/// An asynchronous copy between a buffer and a [`PinnedBuffer`], from [`Buffer::copy_from_async`](crate::Buffer::copy_from_async) and
+/// [`Buffer::copy_to_async`](crate::Buffer::copy_to_async).
 ///
-/// It owns the host's memory, so that nobody can touch it meanwhile; [`wait`](Self::wait) gives it back. Dropped, it waits. The
-/// buffer is borrowed only while the copy is begun, as by a launch: what comes later on a stream is in order. On the emulator the copy is made
-/// at once.
+/// The transfer owns the host's memory, so that no other code can access it during the copy; [`wait`](Self::wait) returns the memory.
+/// Dropping the transfer waits for the copy. The buffer is borrowed only while the copy is enqueued, as for a launch: later work comes
+/// after the copy. On the emulator, the copy is made at once.
 ///
-/// With two streams and two transfers, copies and kernels run side by side:
+/// With two streams and two transfers, copies and kernels run at the same time:
 ///
 /// ```
 /// use kernel_primitives::Device;
@@ -48,14 +48,14 @@ pub(crate) enum Direction {
 /// ```
 #[must_use = "dropped, a transfer waits"]
 pub struct Transfer<T: Element> {
-    /// There until it is given back, and left where it is if nobody knows whether the copy is over.
+    /// The host's memory, until it is returned. It is leaked if the driver cannot say whether the copy is over.
     host: Option<PinnedBuffer<T>>,
     direction: Direction,
     end: Event,
 }
 
 impl<T: Element> Transfer<T> {
-    /// A transfer that `enqueue` puts on the stream, given the memory; an error of it means that there is no copy.
+    /// Makes a transfer. `enqueue` receives the memory, and puts the copy on the stream. If it returns an error, there is no copy.
     pub(crate) fn begin(
         stream: &Stream,
         mut host: PinnedBuffer<T>,
@@ -66,7 +66,7 @@ impl<T: Element> Transfer<T> {
         match stream.record() {
             Ok(end) => Ok(Self { host: Some(host), direction, end }),
             Err(error) => {
-                // The copy is under way, and nothing marks its end.
+                // The copy is under way, and no event marks its end.
                 if stream.0.drain().is_err() {
                     mem::forget(host);
                 }
@@ -75,12 +75,13 @@ impl<T: Element> Transfer<T> {
         }
     }
 
-    /// Waits until the copy is over, and gives the memory back.
+    /// Waits until the copy is over, and returns the memory.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Fault`](crate::Error::Fault) if a kernel that came before on the stream has faulted, and [`Error::InvalidBits`](crate::Error::InvalidBits) if a buffer of
-    /// `bool` holds bytes that are no `bool`. The memory is dropped with an error.
+    /// Returns [`Error::Fault`](crate::Error::Fault) if an earlier kernel on the stream had a fault, and
+    /// [`Error::InvalidBits`](crate::Error::InvalidBits) if a buffer of `bool` holds bytes that are not valid. If there is an error, the
+    /// memory is dropped.
     pub fn wait(mut self) -> Result<PinnedBuffer<T>> {
         self.end.synchronize()?;
         let host = self.host.take().expect("it is given back once");

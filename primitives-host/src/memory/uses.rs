@@ -48,7 +48,7 @@ impl Uses {
     /// so that no two wait for each other.
     ///
     /// # Errors
-    /// Returns what [`Allocation::lock`] returns.
+    /// Returns the errors of [`Allocation::lock`].
     pub(crate) fn lock(&self) -> Result<Vec<Held<'_>>> {
         self.0.values().map(|(allocation, mode)| allocation.lock(*mode)).collect()
     }

@@ -11,7 +11,7 @@ use crate::memory::slice::{BufferSlice, BufferSliceMut, check_lengths};
 use crate::stream::Stream;
 use crate::{Error, Result};
 
-/// Elements in the memory of several devices: a [`Buffer`] on each of a [`Split`], in order.
+/// An array in the memory of several devices: a [`Buffer`] on each device of a [`Split`], in order.
 ///
 /// ```
 /// use kernel_primitives::{Devices, Split, SplitBuffer};
@@ -41,34 +41,34 @@ impl<T: Element> SplitBuffer<T> {
         Ok(Self { split: split.clone(), bounds: split.bounds(len), parts })
     }
 
-    /// `len` elements, all zero.
+    /// Allocates `len` elements, all zero.
     ///
     /// # Errors
     ///
-    /// As [`Stream::buffer_zeroed`].
+    /// Returns the errors of [`Stream::buffer_zeroed`].
     pub fn zeroed(split: &Split, len: usize) -> Result<Self> {
         Self::made(split, len, |stream, range| stream.buffer_zeroed(range.len()))
     }
 
-    /// `len` elements with unspecified values, as [`Stream::buffer_uninit`] makes them.
+    /// Allocates `len` elements with unspecified values, as [`Stream::buffer_uninit`] does.
     ///
     /// # Errors
     ///
-    /// As [`Stream::buffer_uninit`].
+    /// Returns the errors of [`Stream::buffer_uninit`].
     pub fn uninit(split: &Split, len: usize) -> Result<Self> {
         Self::made(split, len, |stream, range| stream.buffer_uninit(range.len()))
     }
 
-    /// A copy of `data`.
+    /// Allocates a copy of `data`.
     ///
     /// # Errors
     ///
-    /// As [`Stream::buffer_from`].
+    /// Returns the errors of [`Stream::buffer_from`].
     pub fn from_slice(split: &Split, data: &[T]) -> Result<Self> {
         Self::made(split, data.len(), |stream, range| stream.buffer_from(&data[range]))
     }
 
-    /// The first so many elements of buffers, one on each device.
+    /// Makes a split buffer from one buffer on each device, each with the number of elements that count.
     #[doc(hidden)]
     pub fn of_parts(split: &Split, filled: Vec<(Buffer<T>, usize)>) -> Result<Self> {
         let call = "`SplitBuffer::of_parts`";
@@ -83,14 +83,14 @@ impl<T: Element> SplitBuffer<T> {
                 let reason = format!("a buffer for {} is on {}", stream.device(), part.device());
                 return Err(Error::Split { call, reason });
             }
-            // The memory of all is in one address space.
+            // The memory of all devices is in one address space, so the sum does not overflow in practice.
             bounds.push(bounds[bounds.len() - 1].saturating_add(len));
             parts.push(part);
         }
         Ok(Self { split: split.clone(), bounds, parts })
     }
 
-    /// Whether both have the same elements on the same devices: as many on each.
+    /// Whether both have the same devices, and the same number of elements on each.
     #[doc(hidden)]
     pub fn is_split_as<U>(&self, other: &SplitBuffer<U>) -> bool {
         self.bounds == other.bounds && self.split.has_devices_of(&other.split)
@@ -101,17 +101,17 @@ impl<T: Element> SplitBuffer<T> {
         self.bounds[self.parts.len()]
     }
 
-    /// True if there are none.
+    /// True if there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How it is split.
+    /// The split.
     pub fn split(&self) -> &Split {
         &self.split
     }
 
-    /// The elements of device `device` of the split: which they are of all.
+    /// The range of elements that device `device` of the split has.
     ///
     /// # Panics
     ///
@@ -155,38 +155,38 @@ impl<T: Element> SplitBuffer<T> {
         })
     }
 
-    /// The buffers, one a device, each with the number of elements that it has. A buffer may have room for more.
+    /// The buffers, one for each device, each with its number of elements. A buffer may have room for more.
     pub fn into_parts(self) -> Vec<(Buffer<T>, usize)> {
         let lens = self.bounds.windows(2).map(|bounds| bounds[1] - bounds[0]);
         self.parts.into_iter().zip(lens).collect()
     }
 
-    /// Copies all elements to the host, after everything that writes them.
+    /// Copies all elements to the host. The copy waits for all earlier writes of the elements.
     ///
     /// # Errors
     ///
-    /// As [`Buffer::to_vec`].
+    /// Returns the errors of [`Buffer::to_vec`].
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let mut host = crate::memory::zeroed_vec(self.len())?;
         self.copy_to(&mut host)?;
         Ok(host)
     }
 
-    /// Copies all elements to `host`, which has the same length, after everything that writes them.
+    /// Copies all elements to `host`, which must have the same length. The copy waits for all earlier writes of the elements.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::LengthMismatch`] if the lengths differ; else as [`Buffer::copy_to`].
+    /// Returns [`Error::LengthMismatch`] if the lengths differ, and the errors of [`Buffer::copy_to`].
     pub fn copy_to(&self, host: &mut [T]) -> Result<()> {
         check_lengths("copy to the host", "the split buffer", self.len(), "the host's", host.len())?;
         (0..self.parts.len()).try_for_each(|device| self.part(device).copy_to(&mut host[self.range(device)]))
     }
 
-    /// Copies `host`, which has the same length, over all elements, after everything that uses them.
+    /// Copies `host`, which must have the same length, over all elements. The copy waits for all earlier uses of the elements.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::LengthMismatch`] if the lengths differ; else as [`Buffer::copy_from`].
+    /// Returns [`Error::LengthMismatch`] if the lengths differ, and the errors of [`Buffer::copy_from`].
     pub fn copy_from(&mut self, host: &[T]) -> Result<()> {
         check_lengths("copy from the host", "the split buffer", self.len(), "the host's", host.len())?;
         (0..self.parts.len()).try_for_each(|device| {
@@ -195,12 +195,12 @@ impl<T: Element> SplitBuffer<T> {
         })
     }
 
-    /// Copies `other`, which has the same length and is split in any way over any devices, over all elements. Each range that is on two
-    /// devices is copied between them, on the stream of the one that it goes to.
+    /// Copies `other` over all elements. `other` must have the same length, and may be split in any way over any devices. A range that is
+    /// on two different devices goes from one to the other, on the stream of the target device.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::LengthMismatch`] if the lengths differ; else as [`BufferSliceMut::copy_from_peer`].
+    /// Returns [`Error::LengthMismatch`] if the lengths differ, and the errors of [`BufferSliceMut::copy_from_peer`].
     pub fn copy_from_split(&mut self, other: &Self) -> Result<()> {
         let call = "`copy_from_split`";
         check_lengths(call, "the target", self.len(), "the source", other.len())?;
@@ -216,15 +216,15 @@ impl<T: Element> SplitBuffer<T> {
 /// A range of rows that goes from one device of a split to one of another split.
 #[doc(hidden)]
 pub struct Move {
-    /// The number of the device that has them.
+    /// The number of the device that has the rows.
     pub from: usize,
-    /// The number of the device that they go to.
+    /// The number of the device that the rows go to.
     pub to: usize,
-    /// The rows, among all.
+    /// The range of rows in the whole.
     pub range: Range<usize>,
 }
 
-/// The ranges that are on one device by the bounds `to` and on one by the bounds `from`, in order.
+/// Divides all rows into ranges that are on one device by the bounds `from` and on one device by the bounds `to`, in order.
 #[doc(hidden)]
 pub fn moves(to: &[usize], from: &[usize]) -> Vec<Move> {
     let mut moves = Vec::new();
@@ -235,7 +235,7 @@ pub fn moves(to: &[usize], from: &[usize]) -> Vec<Move> {
             moves.push(Move { from: source, to: target, range: start..end });
             start = end;
         }
-        // A device without rows left is done, and so may both be.
+        // A device without rows left is done. Both may be done at once.
         match to[target + 1] <= end {
             true => target += 1,
             false => source += 1,
@@ -244,7 +244,7 @@ pub fn moves(to: &[usize], from: &[usize]) -> Vec<Move> {
     moves
 }
 
-/// A range of all rows, counted from the first of a device.
+/// A range of rows, counted from the first row of a device.
 fn within(range: &Range<usize>, first: usize) -> Range<usize> {
     range.start - first..range.end - first
 }

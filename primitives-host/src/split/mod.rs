@@ -11,13 +11,13 @@ use crate::devices::Devices;
 use crate::stream::Stream;
 use crate::{Error, Result};
 
-/// The share of a weight that is a power of two and no smaller than half the largest. Those of the others are in proportion, and at least 1.
+/// The share of the largest weight, rounded down to a power of two. All other shares are in proportion, and at least 1.
 const UNIT_SHARE: u64 = 1 << 40;
 
-/// How rows are split over devices: a stream on each of them, and a weight. Cheap to clone.
+/// A rule for splitting rows over devices. It has a stream and a weight for each device. A clone is cheap.
 ///
-/// Each device has a range of rows, in the order of the devices, whose length is in proportion to its weight. With fewer rows than
-/// devices some have none. The same split of as many rows has the same ranges.
+/// Each device has a range of rows, in the order of the devices. The length of the range is in proportion to the device's weight. If there
+/// are fewer rows than devices, some devices have no rows. A split gives the same ranges for the same number of rows.
 ///
 /// ```
 /// use kernel_primitives::{Devices, Split};
@@ -36,39 +36,40 @@ pub struct Split(Arc<Parts>);
 
 struct Parts {
     streams: Vec<Stream>,
-    /// The sums of the shares before each device, and of all.
+    /// The sum of the shares before each device, and the sum of all shares.
     before: Vec<u64>,
 }
 
 impl Split {
-    /// Devices of one weight, with a new stream on each.
+    /// Creates a split with equal weights, and a new stream on each device.
     ///
     /// # Errors
     ///
-    /// As [`Device::stream`](crate::Device::stream).
+    /// Returns the errors of [`Device::stream`](crate::Device::stream).
     pub fn even(devices: &Devices) -> Result<Self> {
         Self::weighted(devices, &vec![1.0; devices.len()])
     }
 
-    /// Devices with these weights, with a new stream on each.
+    /// Creates a split with these weights, and a new stream on each device.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Split`] if there is not a weight for each device, and for one that is zero, negative or not finite; else as
-    /// [`Device::stream`](crate::Device::stream).
+    /// Returns [`Error::Split`] if the numbers of weights and devices differ, or if a weight is zero, negative or not finite, and the
+    /// errors of [`Device::stream`](crate::Device::stream).
     pub fn weighted(devices: &Devices, weights: &[f64]) -> Result<Self> {
         let shares = shares("`Split::weighted`", devices.len(), weights)?;
         Ok(Self::new(devices.streams()?, shares))
     }
 
-    /// Devices weighted by how fast each copies in its memory, which is what limits most work, with a new stream on each. Devices of the
-    /// emulator are alike.
+    /// Creates a split whose weights are the measured speeds of copies in each device's memory, and a new stream on each device. The speed
+    /// of memory limits most work. Devices of the emulator have equal weights.
     ///
-    /// Each GPU copies 64 MiB a few times, which takes memory of twice that. The device keeps that for later buffers, as all that it frees.
+    /// Each GPU copies 64 MiB a few times, which takes 128 MiB of memory. The device keeps this memory for later buffers, as it does with
+    /// all freed memory.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Allocation`] if a device does not have the memory; else as [`even`](Self::even).
+    /// Returns [`Error::Allocation`] if a device does not have the memory, and the errors of [`even`](Self::even).
     pub fn measured(devices: &Devices) -> Result<Self> {
         let streams = devices.streams()?;
         let weights = streams.iter().map(bandwidth).collect::<Result<Vec<_>>>()?;
@@ -76,11 +77,11 @@ impl Split {
         Ok(Self::new(streams, shares))
     }
 
-    /// The devices of these streams with these weights. Work is enqueued on the streams.
+    /// Creates a split over the devices of these streams, with these weights. Work is enqueued on these streams.
     ///
     /// # Errors
     ///
-    /// As [`weighted`](Self::weighted), and [`Error::Devices`] as [`Devices::new`]: two streams of one device are an error.
+    /// Returns the errors of [`weighted`](Self::weighted) and of [`Devices::new`]. Two streams of one device are an error.
     pub fn of_streams(streams: impl IntoIterator<Item = Stream>, weights: &[f64]) -> Result<Self> {
         let (streams, call): (Vec<Stream>, _) = (streams.into_iter().collect(), "`Split::of_streams`");
         Devices::listed_by(call, streams.iter().map(|stream| stream.device().clone()))?;
@@ -98,18 +99,18 @@ impl Split {
         Self(Arc::new(Parts { streams, before }))
     }
 
-    /// The streams, one a device.
+    /// The streams, one for each device.
     pub fn streams(&self) -> &[Stream] {
         &self.0.streams
     }
 
-    /// The range of each device among so many rows.
+    /// The range of each device, for this number of rows.
     pub fn ranges(&self, rows: usize) -> impl Iterator<Item = Range<usize>> + use<> {
         let bounds = self.bounds(rows);
         (1..bounds.len()).map(move |end| bounds[end - 1]..bounds[end])
     }
 
-    /// The first row of each device among so many rows, and the number of rows.
+    /// The first row of each device, for this number of rows, followed by the number of rows.
     #[doc(hidden)]
     pub fn bounds(&self, rows: usize) -> Vec<usize> {
         let before = &self.0.before;
@@ -119,14 +120,14 @@ impl Split {
         before.iter().map(bound).collect()
     }
 
-    /// Whether both have the same devices in the same order.
+    /// Whether both splits have the same devices in the same order.
     #[doc(hidden)]
     pub fn has_devices_of(&self, other: &Self) -> bool {
         let (a, b) = (self.streams(), other.streams());
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.device().same_as(b.device()))
     }
 
-    /// Ranges and their devices, in words: the first few.
+    /// A text with the first few ranges and their devices.
     #[doc(hidden)]
     pub fn describe(&self, bounds: &[usize]) -> String {
         const MOST: usize = 8;
@@ -137,7 +138,7 @@ impl Split {
         if all > MOST { format!("{words}, … ({all} devices)") } else { words }
     }
 
-    /// Takes the faults that kernels on the streams have had by now, and returns the first. It waits for nothing.
+    /// Takes the faults that kernels on the streams have had so far, and returns the first. It does not wait.
     #[doc(hidden)]
     pub fn check_faults(&self) -> Result<()> {
         let mut all = Ok(());
@@ -150,11 +151,12 @@ impl Split {
 
     /// Waits for the work on all streams.
     ///
-    /// On GPUs, each stream has the [faults](Stream#faults) of its own kernels. What one device copies from another says nothing of those.
+    /// On GPUs, each stream has the [faults](Stream#faults) of its own kernels. A copy from another device does not return that device's
+    /// faults.
     ///
     /// # Errors
     ///
-    /// The first fault of a kernel on one of them, when all are done; else as [`Stream::synchronize`].
+    /// Returns the first fault of a kernel on one of the streams, after all streams have ended, and the errors of [`Stream::synchronize`].
     pub fn synchronize(&self) -> Result<()> {
         let mut all = Ok(());
         for stream in self.streams() {
@@ -165,7 +167,7 @@ impl Split {
     }
 }
 
-/// `Split(device 0 of the emulator: 1, device 1 of the emulator: 0.5)`, with weights of which the largest is 1.
+/// `Split(device 0 of the emulator: 1, device 1 of the emulator: 0.5)`. The weights are scaled so that the largest is 1.
 impl fmt::Debug for Split {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shares = || self.0.before.windows(2).map(|before| before[1] - before[0]);
@@ -199,7 +201,7 @@ fn bandwidth(stream: &Stream) -> Result<f64> {
     Ok(1.0 / least)
 }
 
-/// The shares of so many devices.
+/// Checks the weights, and computes the shares of the devices.
 fn shares(call: &'static str, devices: usize, weights: &[f64]) -> Result<Vec<u64>> {
     let refuse = |reason| Err(Error::Split { call, reason });
     if weights.len() != devices {
