@@ -1,15 +1,15 @@
 //! Mistakes in expressions, views and plans.
 
-/// What is wrong with an expression, a view of a tensor or a plan of an operator.
+/// A mistake in an expression, a view of a tensor or a plan of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpressionError {
-    /// Which kind of mistake it is.
+    /// The kind of the mistake.
     pub kind: ExpressionErrorKind,
-    /// What is wrong, with the shapes, strides and types that matter.
+    /// The mistake, with the shapes, strides and types that matter.
     pub reason: String,
-    /// The expression, with its tensors as `x0`, `x1` and so on; empty if it is about a view alone.
+    /// The expression, with its tensors as `x0`, `x1` and so on. It is empty if the mistake is in a view.
     pub expression: String,
-    /// What these are: `x0: f32[3, 4]`.
+    /// The types and shapes of these tensors: `x0: f32[3, 4]`.
     pub operands: Vec<String>,
     /// Source file of the call.
     pub file: String,
@@ -27,23 +27,23 @@ pub enum ExpressionErrorKind {
     BadShape,
     /// Strides that leave the memory, or that repeat elements which are written.
     BadStrides,
-    /// Element types that there is no rule for.
+    /// Element types for which there is no rule.
     BadDtype,
-    /// An index, an axis or a range outside of what there is.
+    /// An index, an axis or a range out of bounds.
     OutOfRange,
-    /// An output that overlaps an input, but not element by element.
+    /// An output that overlaps an input, except element by element.
     Overlap,
     /// Less workspace than a plan needs.
     InsufficientWorkspace,
-    /// Another number of operands than the operator has.
+    /// A number of operands that the operator does not take.
     BadCount,
     /// A name that no operator has.
     UnknownName,
-    /// A stencil of what it cannot read at a distance, or whose neighbours its boundary makes no sense of.
+    /// A stencil whose source cannot be read at a distance, or whose boundary does not allow its neighbours.
     BadStencil,
-    /// Operands that are split over devices in different ways, or split ones beside those of one device.
+    /// Operands that are split over devices in different ways, or split operands together with operands of one device.
     BadSplit,
-    /// A number between the transforms of a chain, which has no value outside of the chain.
+    /// An intermediate result of a chain of transforms. It has no value outside the chain.
     BadTransform,
 }
 

@@ -22,17 +22,17 @@ use crate::{Error, Result};
 /// `4 f32`.
 fn items<T>(len: usize) -> String {
     let name = type_name::<T>();
-    // Of a generic type, all of it.
+    // The name of a generic type stays as it is.
     let last = name.rsplit_once("::").filter(|_| !name.contains('<'));
     format!("{len} {}", last.map_or(name, |(_, last)| last))
 }
 
-/// A call of which the members send what they receive.
+/// The description of a call in which all members send and receive the same kind of data.
 fn same(what: String) -> [String; 2] {
     [what, String::new()]
 }
 
-/// Refuses elements of which some bytes are no value, such as `bool`: another process may send any.
+/// Refuses element types for which some bytes are not valid, such as `bool`: another process may send any bytes.
 pub(super) const fn check_element<T: Element>() {
     assert!(
         T::ANY_BITS,
@@ -40,7 +40,7 @@ pub(super) const fn check_element<T: Element>() {
     );
 }
 
-/// The elements that bytes are.
+/// Converts bytes to elements.
 fn elements<T: Element>(call: &'static str, bytes: &[u8], len: usize) -> Result<Vec<T>> {
     let mut elements = zeroed_vec::<T>(len)?;
     let target = bytes_of_mut(&mut elements);
@@ -52,18 +52,18 @@ fn elements<T: Element>(call: &'static str, bytes: &[u8], len: usize) -> Result<
     Ok(elements)
 }
 
-/// What a call from one buffer to another is given.
+/// The arguments of a call from one buffer to another.
 fn between<'a, T>(input: &BufferSlice<'a, T>, output: &BufferSliceMut<'a, T>) -> [(&'static str, &'a Allocation); 2] {
     [("the input", input.0.allocation), ("the output", output.0.allocation)]
 }
 
 impl Group {
-    /// Waits until the work on the stream is over, and until all members have come to this.
+    /// Waits until the work on the stream has ended, and until all members have called this function.
     ///
     /// # Errors
     ///
-    /// Returns the fault of a kernel on the stream, and what all calls return: [`Error::Group`] for a [failure](Group#failures),
-    /// [`Error::Capture`] on a stream that captures, [`Error::WrongDevice`] for a stream of another device than the group's.
+    /// Returns the fault of a kernel on the stream, [`Error::Group`] for a [failure](Group#failures), [`Error::Capture`] if the stream
+    /// captures, and [`Error::WrongDevice`] if the stream is on another device than the group.
     pub fn barrier(&self, stream: &Stream) -> Result<()> {
         let call = "`barrier`";
         self.begin(call, stream, &[])?;
@@ -74,13 +74,13 @@ impl Group {
         self.request(call, Route::Gather, same(call.into()), &[]).map(drop)
     }
 
-    /// Combines the elements of all members, each with those at the same place, in the place of all of them.
+    /// Combines the elements of all members at each index, and writes the result to the buffers of all members.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Group`] for a [failure](Group#failures), also if the length, the type or the operation differs between members;
-    /// [`Error::WrongDevice`] if the stream or the buffer is on another device than the group; and [`Error::Capture`] on a
-    /// stream that captures.
+    /// Returns [`Error::Group`] for a [failure](Group#failures), also if the length, the type or the operation differs between members,
+    /// [`Error::WrongDevice`] if the stream or the buffer is on another device than the group, and [`Error::Capture`] if the stream
+    /// captures.
     pub fn all_reduce<'a, T: GroupNumber>(
         &self,
         stream: &Stream,
@@ -103,7 +103,8 @@ impl Group {
         buffer.copy_from(&all[..len])
     }
 
-    /// Brings the elements of all members to all, in the order of the ranks. The output is as long as all inputs, which have one length.
+    /// Copies the elements of all members to all members, in the order of the ranks. All inputs must have the same length, and the output
+    /// must be as long as all inputs together.
     ///
     /// # Errors
     ///
@@ -129,8 +130,8 @@ impl Group {
         output.copy_from(&elements(call, &bytes, output.len())?)
     }
 
-    /// Combines the inputs of all members as [`all_reduce`](Self::all_reduce), and gives each member a part of the result: parts have the
-    /// length of the output, and are in the order of the ranks. The input is as long as all outputs.
+    /// Combines the inputs of all members as [`all_reduce`](Self::all_reduce) does, and gives each member one part of the result. The parts
+    /// have the length of the output, and are in the order of the ranks. The input must be as long as all outputs together.
     ///
     /// # Errors
     ///
@@ -159,7 +160,7 @@ impl Group {
         output.copy_from(&all[..output.len()])
     }
 
-    /// Brings the elements of member `root` to all.
+    /// Copies the elements of member `root` to all members.
     ///
     /// # Errors
     ///
@@ -185,13 +186,13 @@ impl Group {
         buffer.copy_from(&elements(call, &bytes, len)?)
     }
 
-    /// Gives each member a part of the input of each: part `i` of member `j` becomes part `j` of member `i`. The output is as long as the
-    /// input, and that is a multiple of the size of the group.
+    /// Gives each member one part of each member's input: part `i` of member `j` becomes part `j` of member `i`. The output must be as long
+    /// as the input, and this length must be a multiple of the size of the group.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::LengthMismatch`] if the two lengths differ, and [`Error::Group`] if they are no multiple of the size, and the
-    /// errors of [`all_reduce`](Self::all_reduce).
+    /// Returns [`Error::LengthMismatch`] if the two lengths differ, [`Error::Group`] if they are not a multiple of the size, and the errors
+    /// of [`all_reduce`](Self::all_reduce).
     pub fn all_to_all<'a, 'b, T: Element>(
         &self,
         stream: &Stream,
@@ -217,12 +218,13 @@ impl Group {
         output.copy_from(&elements(call, &bytes, output.len())?)
     }
 
-    /// Sends the elements to member `to`, which receives as many. It waits for that member: two that send to each other before they receive
-    /// wait for ever, which the emulator reports; they call [`send_recv`](Self::send_recv).
+    /// Sends the elements to member `to`, which must receive the same number. The call waits for that member. So two members that send to
+    /// each other before they receive wait for ever, which the emulator reports; use [`send_recv`](Self::send_recv) for this.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Group`] if there is no such rank, or it is the own one, and the errors of [`all_reduce`](Self::all_reduce).
+    /// Returns [`Error::Group`] if there is no such rank, or if it is the member's own rank, and the errors of
+    /// [`all_reduce`](Self::all_reduce).
     pub fn send<'a, T: Element>(&self, stream: &Stream, input: impl Into<BufferSlice<'a, T>>, to: usize) -> Result<()> {
         let (call, input) = ("`send`", input.into());
         self.check_other(call, to)?;
@@ -238,7 +240,7 @@ impl Group {
         self.request(call, route, what(), bytes_of(&input.to_vec()?)).map(drop)
     }
 
-    /// Receives what member `from` sends: as many elements of the same type.
+    /// Receives the elements that member `from` sends. They must have the same number and type.
     ///
     /// # Errors
     ///
@@ -265,8 +267,9 @@ impl Group {
         output.copy_from(&elements(call, &bytes, len)?)
     }
 
-    /// Sends to member `to` and receives from member `from` at once, which may be one, also the member itself: round a ring, or between neighbours.
-    /// They call `send_recv`, too, or [`recv`](Self::recv) and [`send`](Self::send).
+    /// Sends to member `to` and receives from member `from` at the same time, for example round a ring, or between neighbours. `to` and
+    /// `from` may be the same member, also the calling member. These members call `send_recv` too, or [`recv`](Self::recv) and
+    /// [`send`](Self::send).
     ///
     /// # Errors
     ///
@@ -295,7 +298,7 @@ impl Group {
         output.copy_from(&elements(call, &bytes, output.len())?)
     }
 
-    /// Checks what a call is given: the ranks that it names, and its arguments.
+    /// Checks the ranks and the arguments of a call.
     fn check<T: Element>(
         &self,
         call: &'static str,
@@ -308,13 +311,13 @@ impl Group {
         self.begin(call, stream, arguments)
     }
 
-    /// Refuses what is not as long as the parts of all members.
+    /// Refuses a buffer that is not as long as the parts of all members together.
     fn check_length(&self, call: &'static str, first: &str, len: usize, second: &str, part: usize) -> Result<()> {
-        // No buffer is as long as the largest number.
+        // No buffer is as long as `usize::MAX`.
         check_lengths(call.trim_matches('`'), first, len, second, part.saturating_mul(self.size()))
     }
 
-    /// Refuses the member itself.
+    /// Refuses the member's own rank.
     fn check_other(&self, call: &'static str, rank: usize) -> Result<()> {
         if rank != self.rank() {
             return Ok(());

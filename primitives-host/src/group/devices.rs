@@ -17,14 +17,15 @@ use crate::memory::slice::check_lengths;
 use crate::split::Split;
 use crate::{Error, Result};
 
-/// The devices of a [`Split`] as the members of a group, for all of which one thread calls: what NCCL makes by `ncclCommInitAll`.
+/// A group whose members are the devices of a [`Split`]. One thread makes the calls for all members, as with `ncclCommInitAll` of NCCL.
 ///
-/// Member `i` is device `i` of the split, and works on its stream there. A call takes a buffer of each member, in this order.
+/// Member `i` is device `i` of the split, and works on the split's stream of this device. A call takes a buffer of each member, in this
+/// order.
 ///
-/// On GPUs, NCCL does the work where it can be opened and the devices have their primary contexts ([`uses_nccl`](Self::uses_nccl)), and calls
-/// only enqueue it. Elsewhere, elements are copied between the devices, and reductions go through the host, in the order of the members.
+/// On GPUs, NCCL does the work if it can be opened and if the devices have their primary contexts ([`uses_nccl`](Self::uses_nccl)); calls
+/// only enqueue it. Otherwise, elements are copied between the devices, and reductions go through the host, in the order of the members.
 ///
-/// After an error of NCCL, each call of the group returns it again. Make a new group to go on.
+/// After an error of NCCL, each later call of the group returns the same error. Create a new group to go on.
 ///
 /// ```
 /// use kernel_primitives::{Devices, ReduceOp, Split, SplitGroup};
@@ -41,17 +42,17 @@ use crate::{Error, Result};
 /// ```
 pub struct SplitGroup {
     split: Split,
-    /// Of GPUs, if there is NCCL.
+    /// NCCL for the GPUs, if it is used.
     #[cfg(feature = "cuda")]
     engine: Option<Engine>,
 }
 
 impl SplitGroup {
-    /// The devices of a split.
+    /// Creates a group of the devices of a split.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Group`] if NCCL is there and cannot connect the GPUs.
+    /// Returns [`Error::Group`] if NCCL can be opened and does not connect the GPUs.
     pub fn new(split: &Split) -> Result<Self> {
         Ok(Self {
             #[cfg(feature = "cuda")]
@@ -60,7 +61,7 @@ impl SplitGroup {
         })
     }
 
-    /// How many members there are.
+    /// The number of members.
     pub fn size(&self) -> usize {
         self.split.streams().len()
     }
@@ -78,13 +79,14 @@ impl SplitGroup {
         false
     }
 
-    /// Combines the elements of all members, each with those at the same place, in the place of all of them: as
-    /// [`Group::all_reduce`](crate::Group::all_reduce).
+    /// Combines the elements of all members at each index, and writes the result to all buffers, as
+    /// [`Group::all_reduce`](crate::Group::all_reduce) does.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Group`] if there is not a buffer for each member or NCCL fails, [`Error::LengthMismatch`] if the lengths
-    /// differ, [`Error::WrongDevice`] if a buffer is on another device than its member, and [`Error::Capture`] if a stream of the split captures.
+    /// Returns [`Error::Group`] if the number of buffers is not the number of members, or if NCCL fails, [`Error::LengthMismatch`] if the
+    /// lengths differ, [`Error::WrongDevice`] if a buffer is on another device than its member, and [`Error::Capture`] if a stream of the
+    /// split captures.
     pub fn all_reduce<T: GroupNumber>(&self, buffers: &mut [Buffer<T>], op: ReduceOp) -> Result<()> {
         let call = "`all_reduce`";
         let len = self.check(call, "the buffers", buffers)?;
@@ -102,11 +104,11 @@ impl SplitGroup {
         buffers.iter_mut().try_for_each(|buffer| buffer.copy_from(&all[..len]))
     }
 
-    /// Brings the elements of all members to all, in their order: as [`Group::all_gather`](crate::Group::all_gather).
+    /// Copies the elements of all members to all members, in their order, as [`Group::all_gather`](crate::Group::all_gather) does.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`all_reduce`](Self::all_reduce). An output is as long as all inputs.
+    /// Returns the errors of [`all_reduce`](Self::all_reduce). Each output must be as long as all inputs together.
     pub fn all_gather<T: Element>(&self, inputs: &[Buffer<T>], outputs: &mut [Buffer<T>]) -> Result<()> {
         const { check_element::<T>() };
         let call = "`all_gather`";
@@ -120,11 +122,11 @@ impl SplitGroup {
         self.copy(call, inputs, outputs, |from, _| (0..len, from * len))
     }
 
-    /// Combines the inputs, and gives each member a part of the result: as [`Group::reduce_scatter`](crate::Group::reduce_scatter).
+    /// Combines the inputs, and gives each member one part of the result, as [`Group::reduce_scatter`](crate::Group::reduce_scatter) does.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`all_reduce`](Self::all_reduce). An input is as long as all outputs.
+    /// Returns the errors of [`all_reduce`](Self::all_reduce). Each input must be as long as all outputs together.
     pub fn reduce_scatter<T: GroupNumber>(
         &self,
         inputs: &[Buffer<T>],
@@ -151,7 +153,7 @@ impl SplitGroup {
         outputs.iter_mut().zip(0..).try_for_each(|(output, member)| output.copy_from(&all[member * part..][..part]))
     }
 
-    /// Brings the elements of member `root` to all: as [`Group::broadcast`](crate::Group::broadcast).
+    /// Copies the elements of member `root` to all members, as [`Group::broadcast`](crate::Group::broadcast) does.
     ///
     /// # Errors
     ///
@@ -180,12 +182,12 @@ impl SplitGroup {
         Ok(())
     }
 
-    /// Gives each member a part of the input of each: as [`Group::all_to_all`](crate::Group::all_to_all).
+    /// Gives each member one part of each member's input, as [`Group::all_to_all`](crate::Group::all_to_all) does.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`all_reduce`](Self::all_reduce), and [`Error::Group`] if the length is no multiple of the size. An output is
-    /// as long as an input.
+    /// Returns the errors of [`all_reduce`](Self::all_reduce), and [`Error::Group`] if the length is not a multiple of the size. Each
+    /// output must be as long as each input.
     pub fn all_to_all<T: Element>(&self, inputs: &[Buffer<T>], outputs: &mut [Buffer<T>]) -> Result<()> {
         const { check_element::<T>() };
         let call = "`all_to_all`";
@@ -204,7 +206,8 @@ impl SplitGroup {
         self.copy(call, inputs, outputs, |from, to| (to * part..(to + 1) * part, from * part))
     }
 
-    /// Copies between all members. `place` has the range of the input of one for another, and where that begins in the output.
+    /// Copies between all members. `place` returns the range of one member's input for another member, and where this range begins in the
+    /// output.
     fn copy<T: Element>(
         &self,
         call: &'static str,
@@ -222,7 +225,7 @@ impl SplitGroup {
         Ok(())
     }
 
-    /// Checks that there is a buffer for each member, all of one length, which it returns.
+    /// Checks that there is a buffer for each member, and that all buffers have the same length. Returns this length.
     fn check<T: Element>(&self, call: &'static str, what: &str, buffers: &[Buffer<T>]) -> Result<usize> {
         let streams = self.split.streams();
         if buffers.len() != streams.len() {
@@ -248,7 +251,7 @@ impl SplitGroup {
         Ok(len)
     }
 
-    /// Refuses outputs that are not as long as what they are for.
+    /// Refuses outputs that do not have the expected length.
     fn check_output<T: Element>(
         &self,
         call: &'static str,

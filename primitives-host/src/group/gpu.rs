@@ -1,4 +1,5 @@
-//! Which GPU a member has. Two members that have one are found when they meet, and named: NCCL, which refuses them, names neither.
+//! The GPU of a member. If two members have the same GPU, this is found when they meet, and the error names both. NCCL refuses them too,
+//! but names neither.
 
 use std::fmt;
 
@@ -7,14 +8,14 @@ use crate::device::Device;
 /// A GPU among those of all hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Gpu {
-    /// A hash of what tells the host from others.
+    /// A hash that identifies the host.
     pub(super) host: u64,
-    /// Where it is in the host: the domain, the bus and the device of PCI.
+    /// The place in the host: the domain, the bus and the device of PCI.
     pub(super) place: u64,
 }
 
 impl Gpu {
-    /// None in the emulator, and where the system does not say which host it is, or which GPU.
+    /// `None` in the emulator, or if the system does not identify the host or the GPU.
     #[cfg(feature = "cuda")]
     pub(super) fn of(device: &Device) -> Option<Self> {
         let place = device.context()?.place()?;
@@ -27,7 +28,7 @@ impl Gpu {
     }
 }
 
-/// What tells the host from others: what NCCL takes, which compares the GPUs of members, too.
+/// The bytes that identify the host. They are the same as NCCL's, which also compares the GPUs of members.
 #[cfg(feature = "cuda")]
 fn host() -> Option<Vec<u8>> {
     use std::os::unix::ffi::OsStringExt;

@@ -1,7 +1,8 @@
-//! The hub of a group: a thread of rank 0's process that all members are connected to.
+//! The hub of a group: a thread in the process of rank 0 to which all members are connected.
 //!
-//! It waits until all have come. Then it brings calls together: it compares what the members call, hands their bytes round, and tells all
-//! what goes wrong. Rank 0 is answered last: when it knows that a call is over, the others' answers are on their way, and its process may end.
+//! It waits until all members have come. Then it matches their calls: it compares the calls, passes the bytes on, and reports failures to
+//! all members. It answers rank 0 last: when rank 0 knows that a call is over, the answers to all other members are sent, and its process
+//! may end.
 
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -16,30 +17,30 @@ use super::matching::{Matching, Outcome};
 use super::message::{Answer, Failure, Hello, ToHub, Until, milliseconds, write_answer};
 use super::socket;
 
-/// How long the hub looks for messages before it looks for new connections again.
+/// How long the hub waits for messages before it checks for new connections.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// How long the hub tells who comes that there is no group.
+/// How long a hub whose group has failed tells this to members that still come.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// How many hubs of this process tell that there is no group, and listen until then.
+/// How many hubs of this process still listen after their group has failed.
 static LINGERING: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether a hub of this process listens for a group that has failed, for a short time.
+/// Whether a hub of this process still listens, for a short time, after its group has failed.
 pub(super) fn lingers() -> bool {
     LINGERING.load(Ordering::Acquire) > 0
 }
 
-/// How many connections more than members may have said nothing yet.
+/// How many silent connections there may be in addition to the members.
 const STRANGERS: usize = 64;
 
-/// Bytes of an answer that fits into what the system keeps for a connection, where at most one answer is unread.
+/// The size of an answer that fits into the system's buffer of a connection. At most one answer of a connection is unread.
 const SMALL: usize = 16 << 10;
 
-/// The stack of a thread that reads messages.
+/// The size of the stack of a thread that reads messages.
 const STACK_BYTES: usize = 128 << 10;
 
-/// What the threads that read tell the hub, each with the number of its connection.
+/// Messages of the reading threads to the hub. Each comes with the number of its connection.
 enum Event {
     Came(Hello, Member),
     Said(ToHub),
@@ -54,16 +55,16 @@ struct Member {
 }
 
 impl Member {
-    /// Answers within the time. If that fails, its reader tells that the member is gone.
+    /// Answers within the time-out. If that fails, the reading thread reports that the member is gone.
     fn answer(&self, answer: &Answer, timeout: Duration) {
         if write_answer(&mut Until(&self.stream, Instant::now() + timeout), answer).is_err() {
-            // Half an answer is none.
+            // A partial answer is useless.
             let _ = self.stream.shutdown(Shutdown::Both);
         }
     }
 }
 
-/// Serves a group of so many members, on a thread that ends when all have gone.
+/// Serves a group of `size` members, on a thread that ends when all members are gone.
 pub(super) fn serve(listeners: Vec<TcpListener>, size: usize, patience: Duration) -> io::Result<()> {
     listeners.iter().try_for_each(|listener| listener.set_nonblocking(true))?;
     let serve = move || {
@@ -71,14 +72,14 @@ pub(super) fn serve(listeners: Vec<TcpListener>, size: usize, patience: Duration
         let mut door = Door { listeners, sender, connections: 0, most: size + STRANGERS, strangers: Vec::new() };
         match assemble(&mut door, &events, size, patience) {
             Ok(joined) => {
-                // The next group may meet at the address. The readers have their senders: when all have gone, there is nobody left to wait for.
+                // The next group may meet at the address. Each reader has a sender: when all readers have ended, the hub waits for no one.
                 drop(door);
                 joined.serve(&events);
             }
             Err(refused) => {
                 LINGERING.fetch_add(1, Ordering::Release);
                 refused.tell(&mut door, &events);
-                // First the address is free, then nobody waits for it.
+                // The address must be free before the count says so.
                 drop(door);
                 LINGERING.fetch_sub(1, Ordering::Release);
             }
@@ -87,7 +88,7 @@ pub(super) fn serve(listeners: Vec<TcpListener>, size: usize, patience: Duration
     thread::Builder::new().name("group".into()).spawn(serve).map(drop)
 }
 
-/// Reads what a connection says.
+/// Reads the messages of a connection.
 fn read(number: usize, stream: Arc<TcpStream>, address: SocketAddr, events: &Sender<(usize, Event)>, until: Instant) {
     let Ok(hello) = Hello::read(&mut Until(&stream, until)) else { return };
     socket::keep_alive(&stream);
@@ -104,20 +105,20 @@ fn read(number: usize, stream: Arc<TcpStream>, address: SocketAddr, events: &Sen
     let _ = events.send((number, Event::Gone));
 }
 
-/// Where members come in.
+/// Accepts the connections of members.
 struct Door {
     listeners: Vec<TcpListener>,
     sender: Sender<(usize, Event)>,
-    /// How many there were.
+    /// The number of connections so far.
     connections: usize,
-    /// How many may have said nothing yet.
+    /// The most silent connections.
     most: usize,
-    /// Those, by their numbers.
+    /// The silent connections and their numbers.
     strangers: Vec<(usize, Weak<TcpStream>)>,
 }
 
 impl Door {
-    /// Lets in who waits, each with a thread that reads what it says.
+    /// Accepts all waiting connections, and starts a reading thread for each.
     fn accept(&mut self, until: Instant) {
         while let Some((stream, address)) = self.listeners.iter().find_map(|listener| listener.accept().ok()) {
             let (number, sender) = (self.connections, self.sender.clone());
@@ -136,7 +137,7 @@ impl Door {
         }
     }
 
-    /// Ends the connection that has said nothing for longest, if there are too many. A member that this meets tries again.
+    /// Closes the oldest silent connection, if there are too many. If it is a member's, this member connects again.
     fn make_room(&mut self) {
         if self.strangers.len() < self.most {
             return;
@@ -149,13 +150,13 @@ impl Door {
         }
     }
 
-    /// A connection has said who it is.
+    /// Notes that a connection is no longer silent.
     fn knows(&mut self, number: usize) {
         self.strangers.retain(|(stranger, _)| *stranger != number);
     }
 }
 
-/// Lets members in until all have come, or until one of them or the hub has waited long enough.
+/// Accepts members until all have come, or until the time of one of them or of the hub has ended.
 fn assemble(
     door: &mut Door,
     events: &Receiver<(usize, Event)>,
@@ -177,7 +178,7 @@ fn assemble(
                 until = until.min(Instant::now() + hello.patience);
                 timeout = timeout.min(hello.timeout);
             }
-            // It may come again.
+            // The member may come again.
             Ok((number, _)) => came.iter_mut().filter(|one| is_number(one, number)).for_each(|one| *one = None),
             Err(_) => {}
         }
@@ -195,7 +196,7 @@ fn assemble(
     }
 }
 
-/// Refuses a member that does not fit to those that have come.
+/// Refuses a member that does not fit the members that have come.
 fn check(hello: &Hello, member: &Member, came: &[Option<(usize, Member)>]) -> Result<(), Failure> {
     let (rank, size, address) = (hello.rank, came.len(), member.address);
     if hello.size != size || rank >= size {
@@ -226,7 +227,7 @@ fn is_number(one: &Option<(usize, Member)>, number: usize) -> bool {
     one.as_ref().is_some_and(|(its, _)| *its == number)
 }
 
-/// Members that are no group.
+/// Members whose group has failed to form.
 struct Refused {
     /// Which ranks are there.
     came: Vec<bool>,
@@ -255,8 +256,8 @@ impl Refused {
         self.members.push(member);
     }
 
-    /// Tells them why, and who comes soon. It waits until they have read it and gone: a connection that ends with bytes unread may take
-    /// its answer along.
+    /// Tells the reason to these members, and to those that come soon. It waits until they have read it and closed: if a connection ends
+    /// with unread bytes, its answer may be lost.
     fn tell(mut self, door: &mut Door, events: &Receiver<(usize, Event)>) {
         self.members.iter().rev().for_each(|member| member.answer(&self.answer, self.timeout));
         let until = Instant::now() + LINGER;
@@ -276,7 +277,7 @@ impl Refused {
     }
 }
 
-/// `rank 1`, or `ranks 1, 2 and 5`; of many, the first few.
+/// `rank 1`, or `ranks 1, 2 and 5`. If there are many, the first few.
 pub(super) fn ranks(ranks: &[usize]) -> String {
     const MOST: usize = 8;
     let words: Vec<String> = ranks.iter().take(MOST).map(usize::to_string).collect();
@@ -292,7 +293,7 @@ struct Joined {
     /// The numbers of their connections.
     numbers: Vec<usize>,
     members: Vec<Member>,
-    /// The shortest that a member waits in a call.
+    /// The shortest time-out of the members.
     timeout: Duration,
 }
 
@@ -310,7 +311,7 @@ impl Joined {
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => matching.time_is_over(),
                 Ok((number, event)) => {
-                    // Who came when all were there is no member.
+                    // A connection that came after all members is not a member.
                     let Some(rank) = self.numbers.iter().position(|its| *its == number) else { continue };
                     match event {
                         Event::Came(..) => continue,
@@ -333,7 +334,7 @@ impl Joined {
         }
     }
 
-    /// Answers the members, rank 0 last. None of the others waits until another one has read what is large.
+    /// Answers the members, rank 0 last. No other member waits until another member has read a large answer.
     fn answer(&self, mut answers: Vec<(usize, Answer)>) {
         answers.sort_by_key(|(rank, _)| std::cmp::Reverse(*rank));
         thread::scope(|scope| {
@@ -347,7 +348,7 @@ impl Joined {
                 }
                 let writer = thread::Builder::new().name("group answer".into()).stack_size(STACK_BYTES);
                 if writer.spawn_scoped(scope, write).is_err() {
-                    // No answer comes any more, which the member is to see.
+                    // The member gets no answer, and must notice it.
                     let _ = member.stream.shutdown(Shutdown::Both);
                 }
             }

@@ -11,28 +11,29 @@ use super::hub;
 use super::message::{Answer, Failure, Hello, LONGEST, Request, ToHub, Until, is_late, read_answer};
 use super::socket;
 
-/// How long a member pauses before it looks for rank 0 again.
+/// How long a member pauses before it tries to reach rank 0 again.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How long a member waits for what the hub says when time is over.
+/// How long a member waits for the hub's message after the time-out.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How long a member tries one address of a host, before it tries the next.
+/// How long a member tries one address of a host before it tries the next one.
 const ATTEMPT: Duration = Duration::from_secs(10);
 
-/// The most bytes of what the hub says when members meet. Who says more is somebody else.
+/// The most bytes of the hub's answer when members meet. A longer answer comes from another program.
 const MOST: u64 = 1 << 20;
 
 /// A member's connection to the hub.
 pub(super) struct Link {
     stream: TcpStream,
-    /// How long the hub lets a member wait in a call.
+    /// The time-out of a call, as the hub has told it.
     timeout: Duration,
-    /// How long the hub takes at most until it answers.
+    /// The longest time until the hub answers.
     patience: Duration,
-    /// Why there are no calls any more. Locked by who reads what the hub says, from the call to the answer.
+    /// The failure after which there are no more calls. The thread that reads the hub's messages holds the lock, from the call to the
+    /// answer.
     failure: Mutex<Option<Failure>>,
-    /// Locked by who writes.
+    /// The thread that writes holds the lock.
     writing: Mutex<()>,
 }
 
@@ -46,7 +47,7 @@ pub(super) struct Meeting<'a> {
 }
 
 impl Meeting<'_> {
-    /// Meets the others. Rank 0 makes the hub first.
+    /// Meets the other members. Rank 0 starts the hub first.
     pub(super) fn meet(&self) -> Result<Link, Failure> {
         let until = Instant::now() + self.timeout;
         if self.rank == 0 {
@@ -58,7 +59,7 @@ impl Meeting<'_> {
                 Failure::of(0, format!("rank 0 cannot listen at {}: {error}{hint}", self.address))
             })?;
         }
-        // Why it was not answered so far.
+        // The reason why there is no answer so far.
         let mut cause;
         loop {
             match self.try_meet(until) {
@@ -79,7 +80,7 @@ impl Meeting<'_> {
         Err(Failure::of(0, reason))
     }
 
-    /// Makes the hub. While one of this process has the address for a group that has failed, it waits.
+    /// Starts the hub. If a hub of this process still has the address for a group that has failed, it waits.
     fn open_until(&self, until: Instant) -> io::Result<()> {
         loop {
             let lingers = hub::lingers();
@@ -92,10 +93,11 @@ impl Meeting<'_> {
         }
     }
 
-    /// Makes the hub, where the others look for it.
+    /// Starts the hub at the address where the other members look for it.
     fn open(&self) -> io::Result<()> {
         let listeners = match self.address.rsplit_once(':') {
-            // A name may be that of another address on the own machine than on others. So it listens at all of its addresses.
+            // On this machine, the name may stand for another address than on other machines. So the hub listens at all addresses of the
+            // machine.
             Some((host, port)) if is_name(host) => {
                 let port = port.parse().map_err(|_| io::Error::other("the port is no number"))?;
                 everywhere(port)?
@@ -105,7 +107,7 @@ impl Meeting<'_> {
         hub::serve(listeners, self.size, self.timeout)
     }
 
-    /// An error is nobody's answer.
+    /// Tries to meet. The outer error means that no hub has answered.
     fn try_meet(&self, until: Instant) -> io::Result<Result<Link, Failure>> {
         let mut result = Err(io::Error::other("the address has no host"));
         for address in self.address.to_socket_addrs()? {
@@ -132,15 +134,15 @@ impl Meeting<'_> {
             let timeout = timeout
                 .try_into()
                 .map_or(self.timeout, |bytes| LONGEST.min(Duration::from_millis(u64::from_le_bytes(bytes))));
-            // The hub answers rank 0, whose process it is in, after the others, and waits for who does not read.
+            // The hub is in the process of rank 0. It answers rank 0 last, and waits for members that do not read.
             let patience = if rank == 0 { timeout * 2 } else { timeout };
             Link { stream, timeout, patience, failure: Mutex::default(), writing: Mutex::default() }
         }))
     }
 }
 
-/// Listens at all addresses of this machine. A socket of IPv6 has those of IPv4, too, and no second one can have them; but some systems
-/// keep the two apart.
+/// Listens at all addresses of this machine. On most systems, an IPv6 socket also has the IPv4 addresses, and no second socket can have
+/// them. Some systems keep the two apart.
 fn everywhere(port: u16) -> io::Result<Vec<TcpListener>> {
     let first = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).ok();
     match (first, TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))) {
@@ -150,7 +152,7 @@ fn everywhere(port: u16) -> io::Result<Vec<TcpListener>> {
     }
 }
 
-/// Whether it is the name of a host that others may know by another address.
+/// Whether this is a host name that may stand for another address on other machines.
 fn is_name(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host != "localhost" && host.parse::<std::net::IpAddr>().is_err()
@@ -162,14 +164,14 @@ impl Link {
         message.write(&mut Until(&self.stream, until))
     }
 
-    /// Makes a call, and waits for its end. After a failure there are no others.
+    /// Makes a call, and waits for its end. After a failure, calls return this failure.
     pub(super) fn call(&self, request: Request) -> Answer {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(failure) = &*failure {
             return Err(failure.clone());
         }
         let until = Instant::now() + self.patience + GRACE;
-        // What the hub has said of a failure is there to be read, even if it takes no calls any more.
+        // The hub's report of a failure can be read even if the hub takes no more calls.
         let written = self.write(&ToHub::Call(request), until);
         let answer = self.read(written.err(), until);
         if let Err(reason) = &answer {
@@ -178,33 +180,33 @@ impl Link {
         answer
     }
 
-    /// How long a member waits in a call.
+    /// The time-out of a call.
     #[cfg(feature = "cuda")]
     pub(super) fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// What the hub has said of a failure by now. While a call is under way, that finds it out.
+    /// The failure that the hub has reported, if there is one. While a call is under way, the call reads it.
     #[cfg(feature = "cuda")]
     pub(super) fn failure(&self) -> Option<Failure> {
         let mut failure = self.failure.try_lock().ok()?;
         if failure.is_none() && socket::has_come(&self.stream) {
-            // Without a call, the hub says nothing else.
+            // Without a call, the hub sends nothing but a failure.
             *failure = self.read(None, Instant::now() + GRACE).err();
         }
         failure.clone()
     }
 
-    /// Tells the others why this member cannot go on. The hub says it again to this one, too.
+    /// Tells the other members why this member cannot go on. The hub sends the failure to this member too.
     #[cfg(feature = "cuda")]
     pub(super) fn fail(&self, failure: &Failure) {
-        // If it cannot be told, the others find a member that is gone.
+        // If the message cannot be sent, the other members find that this member is gone.
         if self.write(&ToHub::Fail(failure.reason.clone()), Instant::now() + GRACE).is_err() {
             let _ = self.stream.shutdown(std::net::Shutdown::Both);
         }
     }
 
-    /// What the hub says. The caller has the turn to read, and maybe an error of what it has written.
+    /// Reads the hub's answer. The caller holds the lock for reading. `written` is the error of its message, if there was one.
     fn read(&self, written: Option<io::Error>, until: Instant) -> Answer {
         read_answer(&mut Until(&self.stream, until)).unwrap_or_else(|error| {
             let error = written.unwrap_or(error);
@@ -218,7 +220,7 @@ impl Link {
 }
 
 impl Drop for Link {
-    /// Leaves the group. Who panics does not: that is a failure, which the others are to know.
+    /// Leaves the group. A thread that panics does not leave, so that the other members find a failure.
     fn drop(&mut self) {
         let failure = self.failure.get_mut().unwrap_or_else(PoisonError::into_inner);
         if failure.is_none() && !thread::panicking() {

@@ -1,4 +1,4 @@
-//! Which calls of the members belong together, and what is wrong where they do not.
+//! Matches the calls of the members, and finds mistakes between them.
 
 use std::mem;
 use std::net::SocketAddr;
@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 use super::hub::ranks;
 use super::message::{Failure, Request, Route};
 
-/// What follows from what a member has said.
+/// The reaction to a message of a member.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// These members are answered by these bytes.
+    /// These members get these bytes as answers.
     Answers(Vec<(usize, Vec<u8>)>),
-    /// All members are told.
+    /// All members get this failure.
     Failed(Failure),
-    /// There is nobody left.
+    /// No member is left.
     AllGone,
 }
 
-/// The members, and the call that each of them waits in.
+/// The members, and the call in which each of them waits.
 pub(super) struct Matching {
     members: Vec<State>,
     timeout: Duration,
@@ -35,7 +35,7 @@ enum State {
 struct Waiting {
     request: Request,
     since: Instant,
-    /// Whether what it sends is received.
+    /// Whether its data has been received.
     is_sent: bool,
     received: Option<Vec<u8>>,
 }
@@ -54,7 +54,7 @@ impl Waiting {
         }
     }
 
-    /// The members that it waits for: one of these is to come.
+    /// The members that it waits for.
     fn peers(&self, rank: usize, members: usize) -> Vec<usize> {
         match self.request.route {
             Route::Exchange { to, from } => {
@@ -85,7 +85,7 @@ impl Matching {
         Self { members: (0..members).map(|_| State::Busy).collect(), timeout, has_failed: false }
     }
 
-    /// When the first member that waits has waited long enough.
+    /// When the time-out of the first waiting member ends.
     pub(super) fn until(&self) -> Option<Instant> {
         let since = self.waiting().map(|(_, waiting)| waiting.since).min()?;
         Some(since + self.timeout)
@@ -111,7 +111,7 @@ impl Matching {
 
     /// The group cannot go on.
     pub(super) fn fail(&mut self, failure: Failure) -> Outcome {
-        // All are told once, and nobody waits any more.
+        // All members are told once, and none waits after that.
         let was_failed = mem::replace(&mut self.has_failed, true);
         for state in &mut self.members {
             if let State::Waiting(_) = state {
@@ -130,7 +130,7 @@ impl Matching {
         self.advance().unwrap_or_else(|failure| self.fail(failure))
     }
 
-    /// A member calls nothing any more.
+    /// A member makes no more calls.
     pub(super) fn leave(&mut self, rank: usize) -> Outcome {
         self.members[rank] = State::Left;
         if self.are_all_gone() {
@@ -157,7 +157,7 @@ impl Matching {
         self.members.iter().all(|state| matches!(state, State::Left))
     }
 
-    /// A member has waited long enough.
+    /// The time-out of a member has ended.
     pub(super) fn time_is_over(&mut self) -> Outcome {
         let Some((rank, waiting)) = self.waiting().min_by_key(|(_, waiting)| waiting.since) else {
             return Outcome::Answers(Vec::new());
@@ -183,7 +183,7 @@ impl Matching {
         self.fail(failure)
     }
 
-    /// Brings together what belongs together by now.
+    /// Matches all calls that can be matched now.
     fn advance(&mut self) -> Result<Outcome, Failure> {
         let mut answers = Vec::new();
         self.exchange()?;
@@ -206,7 +206,7 @@ impl Matching {
         Ok(Outcome::Answers(answers))
     }
 
-    /// Hands over what is sent to a member that receives it.
+    /// Passes data from a member that sends to the member that receives it.
     fn exchange(&mut self) -> Result<(), Failure> {
         for rank in 0..self.members.len() {
             let Some(sender) = self.waiting_at(rank) else { continue };

@@ -1,6 +1,7 @@
-//! What the members of a group and its hub say to each other over TCP.
+//! The messages between the members of a group and its hub, over TCP.
 //!
-//! A member begins with a [`Hello`] of fixed length. All else are frames: 8 bytes of length, and as many bytes. Numbers are little-endian.
+//! A member begins with a [`Hello`] of fixed length. All other messages are frames: 8 bytes with the length, and then the bytes. Numbers
+//! are little-endian.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -8,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use super::gpu::Gpu;
 
-/// What a connection begins with: a name, and a version of what follows.
+/// The first bytes of a connection: a name, and the version of the protocol.
 const MAGIC: [u8; 16] = *b"kp group\0\0\0\0\0\0\0\x02";
 
-/// The longest time-out. More is more than a clock has.
+/// The longest time-out. A clock cannot add much more.
 pub(super) const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// No member.
@@ -21,10 +22,10 @@ const NONE: u64 = u64::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hello {
     pub(super) rank: usize,
-    /// How many members it knows of.
+    /// The size of the group, as this member knows it.
     pub(super) size: usize,
     pub(super) gpu: Option<Gpu>,
-    /// How long it still waits for the others.
+    /// How long it still waits for the other members.
     pub(super) patience: Duration,
     /// How long it waits in a call.
     pub(super) timeout: Duration,
@@ -43,7 +44,7 @@ impl Hello {
         to.write_all(&bytes)
     }
 
-    /// An error for who is no member, too.
+    /// Returns an error also if the other side is not a member.
     pub(super) fn read(from: &mut impl Read) -> io::Result<Self> {
         let mut bytes = [0; Self::BYTES];
         from.read_exact(&mut bytes)?;
@@ -67,13 +68,13 @@ pub(super) fn milliseconds(time: Duration) -> u64 {
 /// Where the bytes of a call go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
-    /// All bytes of all members to all, in the order of the ranks.
+    /// All bytes of all members go to all members, in the order of the ranks.
     Gather,
-    /// As many equal parts as members: part `i` of each to member `i`, in the order of the ranks.
+    /// Each member's bytes have as many equal parts as there are members. Part `i` of each goes to member `i`, in the order of the ranks.
     Transpose,
-    /// Those of the root to all.
+    /// The bytes of the root go to all members.
     Broadcast { root: usize },
-    /// To one member, from one member, or both.
+    /// Bytes go to one member, come from one member, or both.
     Exchange { to: Option<usize>, from: Option<usize> },
 }
 
@@ -81,9 +82,10 @@ pub(super) enum Route {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) route: Route,
-    /// The call with all that must be the same at the members. Of an exchange, what is sent.
+    /// A description of the call, with everything that must be the same at all members. For an exchange, it describes the data that is
+    /// sent.
     pub(super) call: String,
-    /// Of an exchange, what is to be received.
+    /// For an exchange, a description of the data to receive.
     pub(super) expects: String,
     pub(super) bytes: Vec<u8>,
 }

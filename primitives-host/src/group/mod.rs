@@ -2,10 +2,10 @@
 //!
 //! | file | |
 //! |---|---|
-//! | `options.rs`, `environment.rs` | who a process is: given, or by a launcher's environment variables |
-//! | `link.rs` | how a member finds rank 0, and calls |
-//! | `hub.rs`, `matching.rs` | the thread of rank 0 that brings members and their calls together |
-//! | `message.rs`, `socket.rs` | what goes over the connections, and what is asked of them |
+//! | `options.rs`, `environment.rs` | rank, size and address of a process: given, or from a launcher's environment variables |
+//! | `link.rs` | how a member finds rank 0, and makes calls |
+//! | `hub.rs`, `matching.rs` | the thread of rank 0 that connects members and matches their calls |
+//! | `message.rs`, `socket.rs` | the messages between members, and the options of their connections |
 //! | `gpu.rs` | which GPU a member has |
 //! | `collectives.rs`, `number.rs` | the calls, and what reductions compute |
 //! | `nccl.rs` | a member on a GPU |
@@ -41,16 +41,17 @@ use crate::memory::allocation::Allocation;
 use crate::stream::Stream;
 use crate::{Error, Result};
 
-/// A member of a group of processes, or of threads, that compute together: NCCL's communicator, PyTorch's process group.
+/// A member of a group of processes or threads that compute together. It corresponds to a communicator of NCCL and a process group of
+/// PyTorch.
 ///
 /// Each member has a rank, from 0, and a device. All members make the same calls in the same order, each on a stream of its device:
 /// [`all_reduce`](Self::all_reduce), [`all_gather`](Self::all_gather), [`reduce_scatter`](Self::reduce_scatter),
 /// [`broadcast`](Self::broadcast), [`all_to_all`](Self::all_to_all), [`barrier`](Self::barrier). Some of them exchange data by
 /// [`send`](Self::send), [`recv`](Self::recv) and [`send_recv`](Self::send_recv).
 ///
-/// On GPUs, NCCL does the work, and a call only enqueues it: what comes later on the stream finds the result. In the emulator,
-/// data goes through rank 0 by TCP, and a call returns when it is over. So programs for several machines run on one,
-/// as processes or as threads:
+/// On GPUs, NCCL does the work, and a call only enqueues it: later work on the stream finds the result. In the emulator, data goes through
+/// rank 0 over TCP, and a call returns when its result is there. So a program for several machines can run on one machine, as processes or
+/// as threads:
 ///
 /// ```
 /// use std::net::TcpListener;
@@ -79,42 +80,43 @@ use crate::{Error, Result};
 ///
 /// # Failures
 ///
-/// What is wrong between the members is [`Error::Group`] at all of them: calls that differ in kind, length or element type, a member
-/// whose process ends or whose thread panics, a member that does not come to a call within the
-/// [time-out](GroupOptions::timeout). After that each call of the group returns the same failure. Make a new group to go on.
+/// A failure between members is [`Error::Group`] at all members. The causes are: calls that differ in kind, length or element type, a
+/// member whose process ends or whose thread panics, and a member that does not make a call within the [time-out](GroupOptions::timeout).
+/// After that, each call of the group returns the same failure. Create a new group to go on.
 ///
-/// On GPUs, a call may return before it fails. Then the next call that waits for its stream returns the failure, as a
-/// [fault](Stream#faults) of a kernel: [`Stream::synchronize`], or a copy to the host of what the call should have written. What the call writes is
-/// to be thrown away. If members are threads of one process, the others' kernels may write into its buffers until all of them have the
-/// error: keep the buffers until then. After a call that has waited inside NCCL, end the process: its abort from another thread is
-/// safe only as far as NCCL makes it so. The time-out of a call counts from when the stream has come to it. Calls that differ are found if
-/// [`checked`](GroupOptions::checked) is set.
+/// On GPUs, a call may return before it fails. Then the next call that waits for its stream returns the failure, like a
+/// [fault](Stream#faults) of a kernel: [`Stream::synchronize`], or a copy of the call's result to the host. Do not use the result of the
+/// call. If members are threads of one process, the kernels of other members may write into the buffers of a failed call until all members
+/// have the error: keep the buffers until then. If a call has waited inside NCCL, end the process after the error: another thread has
+/// aborted the call, and this is safe only if the version of NCCL makes it so. The time-out of a call starts when the stream reaches the
+/// call. Calls that differ are detected if [`checked`](GroupOptions::checked) is set.
 ///
-/// A mistake that a member can see alone, such as a buffer of the wrong length, is an error at this member, and the group is as before.
+/// Some mistakes concern one member only, such as a buffer of the wrong length. They are errors at this member, and the group stays usable.
 ///
 /// # The end
 ///
-/// A member that is dropped leaves the group. A call that waits for it is an error. Rank 0 brings the others together as long as its process
-/// runs: if its work may end first, let the last call of all be a [`barrier`](Self::barrier). On a GPU, a member that is dropped waits for its
-/// calls that are under way, and for what their streams have before them.
+/// A member that is dropped leaves the group. If another member waits for it in a call, this is an error. Rank 0 serves all other members
+/// while its process runs. If the work of rank 0 may end first, make a [`barrier`](Self::barrier) the last call of all members. On a GPU,
+/// the drop of a member waits for its calls that are under way, and for the work before them on their streams.
 pub struct Group {
     rank: usize,
     size: usize,
     device: Device,
-    /// Of a GPU. Goes before the link.
+    /// The engine of a GPU. It must be dropped before the link.
     #[cfg(feature = "cuda")]
     engine: Option<nccl::Engine>,
     link: Arc<Link>,
 }
 
 impl Group {
-    /// Meets the other members, each of which calls this with the same size and address.
+    /// Connects to the other members. Each member calls this function with the same size and address.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Group`] if the rank is not less than the size, if rank 0 cannot listen at the address, and within the time-out, at all
-    /// members that have come: if one does not come, if two have one rank or one GPU, and if the sizes differ. A member that cannot
-    /// find rank 0 returns it when its time-out is over. On GPUs, also if NCCL cannot be opened at a member, or does not connect them.
+    /// Returns [`Error::Group`] if the rank is not less than the size, or if rank 0 cannot listen at the address. Within the time-out, all
+    /// members that have come get the error if a member does not come, if two members have the same rank or the same GPU, or if the sizes
+    /// differ. A member that does not find rank 0 gets the error after its time-out. On GPUs, the error also means that a member cannot
+    /// open NCCL, or that NCCL does not connect the members.
     pub fn new(device: &Device, options: &GroupOptions) -> Result<Self> {
         let call = "`Group::new`";
         options.check(call)?;
@@ -135,23 +137,23 @@ impl Group {
         })
     }
 
-    /// The group that the launcher of the process has in mind, on the device of the process: as [`GroupOptions::from_environment`] and
-    /// [`GroupOptions::device`] say.
+    /// Creates the group that the launcher of the process describes, on the device of the process: see [`GroupOptions::from_environment`]
+    /// and [`GroupOptions::device`].
     ///
     /// # Errors
     ///
-    /// As these two and [`new`](Self::new).
+    /// Returns the errors of these two functions and of [`new`](Self::new).
     pub fn from_environment() -> Result<Self> {
         let options = GroupOptions::from_environment()?;
         Self::new(&options.device()?, &options)
     }
 
-    /// The member's number, from 0.
+    /// The member's rank, from 0.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// How many members there are.
+    /// The number of members.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -161,7 +163,7 @@ impl Group {
         &self.device
     }
 
-    /// Checks what a call is given. In the emulator, it waits until the stream has come to it.
+    /// Checks the arguments of a call. In the emulator, also waits for the earlier work on the stream.
     fn begin(&self, call: &'static str, stream: &Stream, arguments: &[(&str, &Allocation)]) -> Result<()> {
         if stream.is_capturing() {
             let advice = "a graph is of one process: call it before its launch, or after it";
@@ -181,7 +183,7 @@ impl Group {
         if self.device.is_gpu() { stream.0.check_fault() } else { stream.0.synchronize() }
     }
 
-    /// Refuses a rank that there is not.
+    /// Refuses a rank that does not exist.
     fn check_rank(&self, call: &'static str, rank: usize) -> Result<()> {
         if rank < self.size {
             return Ok(());
@@ -190,7 +192,7 @@ impl Group {
         Err(Error::Group { call, member: Some(self.rank), reason })
     }
 
-    /// Makes a call whose bytes go by a route, and returns those that come.
+    /// Makes a call whose bytes take a route, and returns the bytes that arrive.
     fn request(&self, call: &'static str, route: Route, what: [String; 2], bytes: &[u8]) -> Result<Vec<u8>> {
         let [sent, expected] = what;
         let request = Request { route, call: sent, expects: expected, bytes: bytes.to_vec() };

@@ -1,8 +1,8 @@
-//! A member on a GPU: NCCL enqueues its calls, and a thread watches over them.
+//! A member on a GPU: NCCL enqueues its calls, and a thread watches them.
 //!
-//! A kernel of NCCL waits on the GPU until those of all other members have come, for ever. So a thread of each member looks, while calls are under way,
-//! at what NCCL and the hub say, and at the clock. At the first failure it aborts the communicator, which ends the kernels. The streams
-//! of the calls then have an error for whoever waits for them. The hub tells the other members.
+//! A kernel of NCCL waits on the GPU for the kernels of all other members, without a limit. So each member has a thread that checks NCCL,
+//! the hub and the clock while calls are under way. At the first failure, the thread aborts the communicator, which ends the kernels. The
+//! next wait for the stream of such a call returns the error. The hub tells the other members.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -24,16 +24,16 @@ use crate::memory::uses::{Mode, Uses};
 use crate::stream::{Queue, Stream};
 use crate::{Error, Result};
 
-/// How long the thread that watches pauses.
+/// The pause of the watching thread between checks.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How long it pauses while no call is under way.
+/// Its pause while no call is under way.
 const IDLE: Duration = Duration::from_millis(200);
 
-/// How long a call of NCCL that is under way has to come back, before and after it is aborted; and the end of a communicator.
+/// How long a call of NCCL may take to return before it is aborted, and how long the destruction of a communicator may take.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The members of the largest group of which each two are connected when it is made. In a larger one that would take much memory.
+/// The largest group in which all pairs of members are connected at the start. In a larger group, this would take much memory.
 const ALL_PAIRS: usize = 64;
 
 /// A call on buffers.
@@ -45,7 +45,7 @@ pub(super) struct Call<'a> {
     pub(super) uses: Uses,
 }
 
-/// What a call reads and writes.
+/// The allocations that a call reads and writes.
 pub(super) fn uses(read: &[&Arc<Allocation>], written: &[&Arc<Allocation>]) -> Uses {
     let mut uses = Uses::default();
     read.iter().for_each(|allocation| uses.add(allocation, Mode::Read));
@@ -69,11 +69,11 @@ fn queue(stream: &Stream) -> &RawStream {
 /// A member's communicator, and the thread that watches it.
 pub(super) struct Engine {
     shared: Arc<Shared>,
-    /// There until the end.
+    /// The watching thread, until the end.
     watch: Option<JoinHandle<()>>,
     /// Whether the members compare their calls.
     checked: bool,
-    /// NCCL takes the calls of a communicator one at a time, in the order of the other members.
+    /// NCCL takes the calls of a communicator one at a time, in the same order as at the other members.
     turn: Mutex<()>,
 }
 
@@ -100,12 +100,12 @@ struct UnderWay {
     stream: Stream,
     begin: RawEvent,
     end: RawEvent,
-    /// When the stream was seen to have come to it.
+    /// When the watching thread saw that the stream had reached the work.
     begun: Option<Instant>,
 }
 
 impl UnderWay {
-    /// Whether it is over; why not, if that is a failure.
+    /// Whether the work has ended. An error is a failure of the work.
     fn is_over(&mut self, rank: usize, timeout: Duration) -> Result<bool, Failure> {
         let fail = |reason: String| Failure::of(rank, reason);
         let is_done =
@@ -130,7 +130,7 @@ fn has_waited(rank: usize, call: &str, timeout: Duration) -> Failure {
 }
 
 impl Engine {
-    /// Makes the communicators of a group whose members have met.
+    /// Creates the communicator of a member. The members of the group have met.
     pub(super) fn new(device: &Device, options: &GroupOptions, link: &Arc<Link>) -> Result<Self, Failure> {
         let (rank, size, checked) = (options.rank, options.size, options.checked);
         let fail = |reason: String| {
@@ -148,10 +148,10 @@ impl Engine {
         let route = Route::Broadcast { root: 0 };
         let id = link.call(Request { route, call, expects: String::new(), bytes: sent })?;
         let id: [u8; ID_BYTES] = id.try_into().map_err(|_| fail("this is no id of NCCL's".into()))?;
-        // Other members may be threads of this process, whose devices are open by now: NCCL lets their GPUs write into buffers here.
+        // Other members may be threads of this process, and their devices are open by now. NCCL lets their GPUs write into buffers here.
         context.let_access_of_all();
 
-        // NCCL waits for all members. A thread that waits for one which has gone is left to itself.
+        // NCCL waits for all members. If one of them is gone, the thread that waits is abandoned.
         let (sender, made) = mpsc::channel();
         let make = move || {
             let made = sender.send(Communicator::new(&context, rank, size, id));
@@ -195,8 +195,8 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Makes NCCL connect the members. It does so inside their first calls, and waits there for all of them. Later, this member would have
-    /// the device's turn meanwhile, and its other work would wait too.
+    /// Makes NCCL connect the members. NCCL does so inside their first calls, and waits there for all of them. In a later call, this member
+    /// would hold the device's turn during the wait, and its other work would wait too.
     fn connect(&self, device: &Device, size: usize) -> Result<()> {
         let (call, stream) = ("`Group::new`", device.stream()?);
         // A byte for each member, and one from each.
@@ -213,7 +213,7 @@ impl Engine {
         stream.synchronize()
     }
 
-    /// Enqueues a call. `what` is what must be the same at the members.
+    /// Enqueues a call. `what` describes everything that must be the same at all members.
     pub(super) fn run(&self, call: &Call<'_>, what: impl FnOnce() -> [String; 2]) -> Result<()> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if self.checked {
@@ -233,7 +233,7 @@ impl Engine {
         enqueued
     }
 
-    /// Enqueues work, which the thread that watches looks after from here.
+    /// Enqueues work. From then on, the watching thread watches it.
     ///
     /// # Safety
     /// That of [`Communicator::enqueue`], but for the end of the communicator.
@@ -267,7 +267,7 @@ impl Shared {
         }
     }
 
-    /// Ends a call of NCCL with what it has enqueued.
+    /// Ends a call of NCCL, and records the work that it has enqueued.
     fn end(&self, under_way: Result<UnderWay, String>) -> Result<(), Failure> {
         let mut state = self.state();
         state.called = None;
@@ -283,7 +283,7 @@ impl Shared {
         state.failure.clone().map_or(Ok(()), Err)
     }
 
-    /// Lets the thread that watches end all calls with a failure, unless there is one. Returns the one that there is.
+    /// Records a failure, unless there already is one, so that the watching thread ends all calls. Returns the recorded failure.
     fn fail(&self, failure: Failure) -> Failure {
         let mut state = self.state();
         let failure = state.failure.get_or_insert(failure).clone();
@@ -291,7 +291,7 @@ impl Shared {
         failure
     }
 
-    /// Looks after the calls until there are none any more.
+    /// Watches the calls until the member is closed and no call is left.
     fn watch(&self) {
         let mut state = self.state();
         loop {
@@ -304,14 +304,14 @@ impl Shared {
             if state.is_closing && state.under_way.is_empty() {
                 return;
             }
-            // A failure that is found later is told by the next call, which changes the state.
+            // A later failure is reported by the next call, which changes the state.
             let pause = if state.under_way.is_empty() && state.called.is_none() { IDLE } else { PAUSE };
             let waited = self.changed.wait_timeout(state, pause);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// What has gone wrong.
+    /// Returns a failure, if there is one.
     fn look(&self, state: &mut State) -> Option<Failure> {
         if let Some(failure) = self.link.failure() {
             return Some(failure);
@@ -321,7 +321,7 @@ impl Shared {
             return Some(Failure::of(self.rank, format!("rank {} has failed: {reason}", self.rank)));
         }
         let (mut failure, timeout) = (None, self.link.timeout());
-        // The first call between two members connects them, which waits for both.
+        // The first call between two members connects them, and waits for both.
         if let Some((call, since)) = state.called
             && since.elapsed() >= timeout
         {
@@ -339,13 +339,13 @@ impl Shared {
 
     /// Ends all calls with a failure.
     fn abort(&self, mut state: MutexGuard<'_, State>, failure: &Failure) {
-        // Before the calls end: who waits for their streams finds it.
+        // The streams get the failure before the calls end, so that a thread that waits for a stream finds it.
         let under_way = mem::take(&mut state.under_way);
         for one in &under_way {
             queue(&one.stream).fail(failed(one.call, failure.clone()));
         }
         self.link.fail(failure);
-        // NCCL looks for an abort in all that it waits for; but if that is over soon, nobody is inside when it ends.
+        // NCCL checks for an abort in all of its waits. But if the wait ends soon, no thread is inside NCCL during the abort.
         let until = Instant::now() + GRACE;
         while state.called.is_some() && Instant::now() < until {
             state = self.changed.wait_timeout(state, PAUSE).unwrap_or_else(PoisonError::into_inner).0;
@@ -353,13 +353,13 @@ impl Shared {
         drop(state);
         // SAFETY: it is aborted once, by this thread. With a failure, no call begins, and the engine does not destroy it.
         unsafe { self.communicator.abort() };
-        // Only now: who drops the last of a stream may wait for its work.
+        // Only after the abort: dropping the last clone of a stream may wait for its work.
         drop(under_way);
     }
 }
 
 impl Drop for Engine {
-    /// Waits for the calls that are under way, each at most for the time-out from when its stream has come to it.
+    /// Waits for the calls that are under way. The time-out of each starts when its stream reaches it.
     fn drop(&mut self) {
         let shared = &self.shared;
         {
@@ -375,7 +375,7 @@ impl Drop for Engine {
         if !is_watched || shared.state().failure.is_some() {
             return;
         }
-        // It may wait for other members. Then it is left to itself.
+        // The destruction may wait for other members. Then the thread is abandoned.
         let (sender, destroyed) = mpsc::channel();
         let shared = shared.clone();
         let destroy = move || {

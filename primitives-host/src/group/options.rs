@@ -1,4 +1,4 @@
-//! What a process has to know to become a member of a group.
+//! The options with which a process becomes a member of a group.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use super::environment;
 use crate::device::{DEVICE_VARIABLE, Device, environment as variable};
 use crate::{Error, Result};
 
-/// Members of the largest group.
+/// The most members of a group.
 const MOST: usize = 1 << 20;
 
-/// Who a process is among the members of a [`Group`](crate::Group), and where they meet.
+/// The rank of a process in a [`Group`](crate::Group), and where the members meet.
 ///
 /// ```
 /// use std::time::Duration;
@@ -22,35 +22,36 @@ const MOST: usize = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GroupOptions {
-    /// The member's number, from 0.
+    /// The member's rank, from 0.
     pub rank: usize,
-    /// How many members there are.
+    /// The number of members.
     pub size: usize,
-    /// The member's number among those on its machine. The rank, unless a launcher says otherwise.
+    /// The member's number among the members on its machine. It is the rank, unless a launcher sets it.
     pub local_rank: usize,
-    /// Where the members meet: a host or an address of the machine of rank 0, and a port there that is free, such as `node1:29500`.
+    /// Where the members meet: a host name or an address of the machine of rank 0, and a free port of this machine, such as `node1:29500`.
     ///
-    /// Rank 0 listens there until all have come. By a name other than `localhost`, it listens at all addresses of its machine, of
-    /// IPv6 and IPv4.
+    /// Rank 0 listens there until all members have come. If the host is a name other than `localhost`, rank 0 listens at all IPv6 and IPv4
+    /// addresses of its machine.
     pub address: String,
-    /// How long a member waits for the others: to come in the first place, and in each call. 5 minutes unless set. The shortest among
-    /// the members is that of the group.
+    /// How long a member waits for the other members: when the group is created, and in each call. The default is 5 minutes. The group uses
+    /// the shortest time-out of its members.
     pub timeout: Duration,
-    /// Whether members on GPUs compare each call before they enqueue it, which takes a message to rank 0 and back: then calls that differ
-    /// are errors at once, and a member that does not come is named. The default in builds with debug assertions. Otherwise such
-    /// calls end by the time-out, or not as they should. It is the same at all members. Members in the emulator always compare.
+    /// Whether members on GPUs compare each call before they enqueue it, which takes a message to rank 0 and back. If so, calls that differ
+    /// are errors at once, and the error names a member that does not come. If not, such calls end after the time-out, or give wrong
+    /// results. It is set by default in builds with debug assertions. All members must have the same value. Members in the emulator always
+    /// compare their calls.
     pub checked: bool,
 }
 
 impl GroupOptions {
-    /// Member `rank` of `size`, which meet at this address.
+    /// The options of member `rank` of `size` members that meet at this address.
     #[must_use]
     pub fn new(rank: usize, size: usize, address: impl Into<String>) -> Self {
         let (address, timeout) = (address.into(), Duration::from_secs(300));
         Self { rank, size, local_rank: rank, address, timeout, checked: cfg!(debug_assertions) }
     }
 
-    /// What the launcher of the process says in environment variables.
+    /// Reads the options that the launcher of the process has set in environment variables.
     ///
     /// | launcher | rank | size | local rank |
     /// |---|---|---|---|
@@ -59,28 +60,30 @@ impl GroupOptions {
     /// | MPICH, Intel MPI | `PMI_RANK` | `PMI_SIZE` | `MPI_LOCALRANKID`, `SLURM_LOCALID` |
     /// | Slurm | `SLURM_PROCID` | `SLURM_STEP_NUM_TASKS`, `SLURM_NTASKS` | `SLURM_LOCALID` |
     ///
-    /// The first launcher of the table counts whose rank is set. Where the members meet:
+    /// The first launcher of the table whose rank is set counts. The members meet
     ///
-    /// 1. At `KERNEL_PRIMITIVES_GROUP`, such as `node1:29500`, if it is set.
-    /// 2. At `MASTER_ADDR` and `MASTER_PORT`, which torchrun sets, and everybody may. If torchrun itself listens at the port
-    ///    (`TORCHELASTIC_USE_AGENT_STORE` is `True`), at the next port.
-    /// 3. What is missing of the two under Slurm: the first host of `SLURM_STEP_NODELIST` or `SLURM_JOB_NODELIST`, and a port from 15000 to 24999
-    ///    that follows from `SLURM_JOB_ID` and `SLURM_STEP_ID`. The step's variables count if `srun` has started this process itself, and
-    ///    not `mpirun`: if `SLURM_PROCID` is the rank, and the step has as many tasks as members.
+    /// 1. at `KERNEL_PRIMITIVES_GROUP`, such as `node1:29500`, if it is set;
+    /// 2. otherwise at `MASTER_ADDR` and `MASTER_PORT`, which torchrun or the user sets. If torchrun itself listens at the port
+    ///    (`TORCHELASTIC_USE_AGENT_STORE` is `True`), the members use the next port;
+    /// 3. under Slurm, if one of these two is missing: at the first host of `SLURM_STEP_NODELIST` or `SLURM_JOB_NODELIST`, and at a port
+    ///    from 15000 to 24999 that is computed from `SLURM_JOB_ID` and `SLURM_STEP_ID`. The step's variables count only if `srun` has
+    ///    started this process itself, and not `mpirun`: if `SLURM_PROCID` is the rank, and the step has as many tasks as the group has
+    ///    members.
     ///
     /// `KERNEL_PRIMITIVES_GROUP_TIMEOUT` is the time-out in seconds.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Group`] if no launcher has set a rank, and [`Error::Environment`] if a variable is missing or makes no sense.
+    /// Returns [`Error::Group`] if no launcher has set a rank, and [`Error::Environment`] if a variable is missing or invalid.
     pub fn from_environment() -> Result<Self> {
         environment::options(variable)
     }
 
-    /// The device of this process: a GPU by its local rank, or the emulator where there is no GPU.
+    /// Opens the device of this process: the GPU with the number of the local rank, or the emulator if there is no GPU.
     ///
-    /// Processes that see fewer GPUs than there are members on the machine count from the first again: a launcher may show each of them its
-    /// own. `KERNEL_PRIMITIVES_DEVICE` chooses as for [`Device::auto`], but `gpu` is that by the local rank, too.
+    /// If a process sees fewer GPUs than its local rank needs, the numbers start at the first GPU again: a launcher may show each process
+    /// only its own GPU. `KERNEL_PRIMITIVES_DEVICE` chooses as for [`Device::auto`], except that `gpu` also means the GPU of the local
+    /// rank.
     ///
     /// # Errors
     ///
@@ -92,7 +95,7 @@ impl GroupOptions {
         }
     }
 
-    /// Refuses what no group has.
+    /// Refuses invalid options.
     pub(super) fn check(&self, call: &'static str) -> Result<()> {
         let refuse = |reason| Err(Error::Group { call, member: Some(self.rank), reason });
         if self.rank >= self.size {
