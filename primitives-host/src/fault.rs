@@ -1,11 +1,11 @@
-//! What a kernel's thread did wrong, and its report.
+//! Faults of kernels, and their reports.
 
 use primitives_gpu::Dim3;
 use primitives_gpu::simt::{Fault, FaultKind};
 
-/// A fault of one thread of a kernel, on the GPU or in the emulator.
+/// A fault of one thread of a kernel, on a GPU or in the emulator.
 ///
-/// Its text is a report of several lines. So is what `{:?}` gives, which a test prints that returns the error.
+/// Its text is a report of several lines. `{:?}` also gives this report: a test that returns the error prints it.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KernelFault {
@@ -23,11 +23,11 @@ pub struct KernelFault {
     pub column: u32,
     /// What happened.
     pub diagnosis: Diagnosis,
-    /// Emulator: the view that an access was outside of.
+    /// Emulator: the view whose bounds an access has exceeded.
     pub view: Option<OutsideView>,
-    /// What to do about it, if that is known.
+    /// What to do about the fault, if this is known.
     pub help: Option<String>,
-    /// Emulator: the seed that shuffled blocks and lanes. With the same one a checked launch does the same again.
+    /// Emulator: the seed that shuffled blocks and lanes. With the same seed, a checked launch does the same again.
     pub seed: Option<u64>,
 }
 
@@ -35,21 +35,21 @@ pub struct KernelFault {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Diagnosis {
-    /// A fault that a thread raised, on either machine.
+    /// A fault that a thread raised, on a GPU or in the emulator.
     Raised(Fault),
-    /// A panic, with its message; the GPU knows only the place.
+    /// A panic, with its message. A GPU knows only the place.
     Panicked {
-        /// The message, empty if unknown.
+        /// The message. It is empty if it is unknown.
         message: String,
     },
-    /// Emulator: lanes wait for lanes that never come. The text names the lanes and where each group is.
+    /// Emulator: lanes wait for lanes that never come. The text names the lanes, and where each group of lanes is.
     Divergence {
-        /// What was waited for, who waits and where the others are.
+        /// The operation, the lanes that wait for it, and where the other lanes are.
         message: String,
     },
-    /// Emulator: all that is left waits in spin loops, and nothing changes.
+    /// Emulator: all remaining lanes wait in spin loops, and nothing changes.
     Deadlock {
-        /// Who waits and where.
+        /// The lanes that wait, and where.
         message: String,
     },
     /// Emulator: two threads access the same bytes, at least one of them writes, and nothing orders the two. The fault's
@@ -62,23 +62,23 @@ pub enum Diagnosis {
         /// The bytes.
         memory: MemoryPlace,
     },
-    /// Emulator: an access of shared memory to which an asynchronous copy is under way, or a write of memory from which it is: the
-    /// thread that began the copy has not waited for it.
+    /// Emulator: an access of shared memory while an asynchronous copy writes it, or a write of memory while such a copy reads it. The
+    /// thread that started the copy has not waited for it.
     CopyUnderWay {
-        /// What the copy does there, a write or a read, and where it was begun.
+        /// What the copy does there, a write or a read, and where it was started.
         copy: Accessor,
         /// What the access does.
         action: MemoryAction,
         /// The bytes.
         memory: MemoryPlace,
     },
-    /// Emulator: a read of bytes that nothing has written: shared memory, or a buffer without contents.
+    /// Emulator: a read of bytes that nothing has written, in shared memory or in a buffer without contents.
     Unwritten {
         /// The bytes.
         memory: MemoryPlace,
     },
-    /// Emulator: an access of memory of another of the emulator's devices. On GPUs it would need peer access, and be slow or end the
-    /// context without it.
+    /// Emulator: an access of memory of another emulated device. On GPUs, it needs peer access. With peer access it is slow, and without it
+    /// the context is lost.
     OtherDevice {
         /// What the access does.
         action: MemoryAction,
@@ -89,7 +89,7 @@ pub enum Diagnosis {
         /// The number of the device that has the memory.
         owner: usize,
     },
-    /// Emulator: a lane used up its stack. The place is where the lane last waited, or else where the kernel begins.
+    /// Emulator: a lane used more than its stack. The place is where the lane last waited, or where the kernel begins.
     StackOverflow {
         /// The limit, in bytes.
         limit: usize,
@@ -125,7 +125,7 @@ impl std::fmt::Display for MemoryAction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Accessor {
-    /// What it does.
+    /// What the access does.
     pub action: MemoryAction,
     /// Index of the block in the grid.
     pub block: Dim3,
@@ -149,7 +149,8 @@ pub enum MemoryPlace {
         name: Option<&'static str>,
         /// The element, if the parameter is an array or a slice.
         element: Option<usize>,
-        /// The byte: of the element, or else of the parameter, or else of the block's shared memory.
+        /// The byte in the element. It counts in the parameter if there is no element, and in the block's shared memory if there is no
+        /// name.
         byte: usize,
     },
     /// In a kernel's argument.
@@ -185,7 +186,7 @@ impl std::fmt::Display for MemoryPlace {
     }
 }
 
-/// The view that an access was [outside](FaultKind::OutOfBounds) of: a kernel's parameter, or a part of one.
+/// The view whose [bounds](FaultKind::OutOfBounds) an access has exceeded: a kernel's parameter, or a part of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OutsideView {
@@ -303,7 +304,7 @@ impl std::fmt::Display for KernelFault {
     }
 }
 
-/// The report, on lines of its own.
+/// The report, which starts on a new line.
 impl std::fmt::Debug for KernelFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "\nerror: {self}\n")

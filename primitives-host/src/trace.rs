@@ -1,5 +1,4 @@
-//! What the runtime tells `tracing`, where the feature of that name is on; otherwise nothing. The target is
-//! `kernel_primitives`.
+//! Spans and events for `tracing`, if the feature of that name is on. The target is `kernel_primitives`.
 
 #![cfg_attr(not(feature = "tracing"), allow(unused_variables, reason = "told to nobody"))]
 
@@ -54,7 +53,7 @@ pub(crate) fn kernel_load(kernel: &str, device: &str, time: Duration) {
     event!(DEBUG, kernel, device, ?time, "kernel loaded");
 }
 
-/// Tells of an error that is a kernel's fault.
+/// Sends an event for an error that is a kernel's fault.
 #[inline]
 pub(crate) fn fault(error: &Error) {
     #[cfg(feature = "tracing")]

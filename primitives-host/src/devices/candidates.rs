@@ -1,4 +1,4 @@
-//! The devices that there are to choose from, as the environment names them.
+//! The devices that a program can choose from, as the environment names them.
 
 use super::{MOST_EMULATED, emulated_devices};
 #[cfg(feature = "cuda")]
@@ -7,11 +7,11 @@ use crate::device::{self, AskedDevice, DEVICE_VARIABLE, Device, DeviceProperties
 use crate::emulator::EmulatedDevice;
 use crate::{Error, Result};
 
-/// The environment variable by which [`Devices::all`](super::Devices::all) finds its devices: `auto`, `gpu`, `gpu:0,gpu:2`, `emulator` or
+/// The environment variable that lists the devices of [`Devices::all`](super::Devices::all): `auto`, `gpu`, `gpu:0,gpu:2`, `emulator` or
 /// `emulator:4`.
 pub const DEVICES_VARIABLE: &str = "KERNEL_PRIMITIVES_DEVICES";
 
-/// A device that is not open yet.
+/// A device that is not opened yet.
 pub(super) struct Candidate {
     pub(super) properties: DeviceProperties,
     source: Source,
@@ -33,14 +33,14 @@ impl Candidate {
     }
 }
 
-/// What the environment asks for.
+/// The devices that the environment asks for.
 #[derive(Debug, PartialEq, Eq)]
 enum Asked {
     Auto,
     Gpus,
-    /// The GPUs of these numbers.
+    /// The GPUs with these numbers.
     Numbered(Vec<usize>),
-    /// So many devices of the emulator.
+    /// This number of devices of the emulator.
     Emulated(usize),
 }
 
@@ -102,7 +102,7 @@ fn parse(value: &str) -> Result<Asked, String> {
     Ok(Asked::Numbered(numbers))
 }
 
-/// What the variable for one device asks for. Its values are those of [`Device::auto`]; by `auto` it leaves the number of GPUs open.
+/// The device that the variable for one device asks for. Its values are those of [`Device::auto`]; `auto` means any number of GPUs.
 fn parse_one(value: &str) -> Result<Asked, String> {
     Ok(match device::parse(value)? {
         AskedDevice::Auto => Asked::Auto,
@@ -121,7 +121,7 @@ fn emulated(count: usize, reason: &str) -> Result<Vec<Candidate>> {
     Ok(devices.map(candidate).collect())
 }
 
-/// All GPUs, of which there is one.
+/// All GPUs. Returns an error if there is none.
 fn gpus() -> Result<Vec<Candidate>> {
     #[cfg(feature = "cuda")]
     {
@@ -134,7 +134,7 @@ fn gpus() -> Result<Vec<Candidate>> {
     }
     #[cfg(not(feature = "cuda"))]
     {
-        // Says that the build has none.
+        // The error says why there is no GPU.
         Device::gpu_at(0).map(|_| Vec::new())
     }
 }

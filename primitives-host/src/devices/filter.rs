@@ -1,4 +1,4 @@
-//! Filters of devices, and how they combine.
+//! Filters of devices, and their operators.
 
 use std::fmt;
 use std::ops::{BitAnd, BitOr, Not};
@@ -8,17 +8,18 @@ use super::variable;
 use crate::device::DeviceProperties;
 use crate::{Error, Result};
 
-/// What keeps some of a list of devices, in the order of the list.
+/// A filter keeps some devices of a list, in the order of the list.
 ///
-/// `a & b` is `b` of what `a` keeps, so that `name("H200") & count(2)` is the first two of that name. `a | b` keeps what either keeps of
-/// the list, and `!a` the rest. A closure `|device: &DeviceProperties| …` stands for a filter after an operator, and in calls.
+/// `a & b` applies `b` to the devices that `a` keeps, so `name("H200") & count(2)` keeps the first two devices with that name. `a | b`
+/// keeps the devices that `a` or `b` keeps, and `!a` keeps all devices that `a` drops. A closure `|device: &DeviceProperties| …` can
+/// replace a filter after an operator, and in calls.
 #[derive(Clone)]
 pub struct DeviceFilter(Arc<Rule>);
 
 type Test = Box<dyn Fn(&DeviceProperties) -> bool + Send + Sync>;
 
 enum Rule {
-    /// Each device for itself; with its text.
+    /// A test of each device, and the text of the test.
     Each(String, Test),
     First(usize),
     At(Vec<usize>),
@@ -33,12 +34,12 @@ impl DeviceFilter {
         Self(Arc::new(Rule::Each(text, Box::new(test))))
     }
 
-    /// Those at several positions.
+    /// Keeps the devices at several positions.
     pub(super) fn at(positions: Vec<usize>) -> Self {
         Self(Arc::new(Rule::At(positions)))
     }
 
-    /// The places of the devices that it keeps, of which there is one.
+    /// The positions of the devices that the filter keeps. There is at least one.
     ///
     /// # Errors
     /// Returns [`Error::NoSuchDevice`] if there is none.
@@ -52,7 +53,7 @@ impl DeviceFilter {
         Ok(kept)
     }
 
-    /// Those of some places that it keeps, in their order.
+    /// The positions among `among` that the filter keeps, in their order.
     fn kept(&self, devices: &[DeviceProperties], among: &[usize]) -> Result<Vec<usize>> {
         let those = |keep: &dyn Fn(usize) -> bool| among.iter().copied().filter(|&at| keep(at)).collect();
         Ok(match &*self.0 {
@@ -79,7 +80,7 @@ impl DeviceFilter {
     }
 }
 
-/// A closure that is true for the devices to keep.
+/// Converts a closure that returns true for the devices to keep.
 impl<F: Fn(&DeviceProperties) -> bool + Send + Sync + 'static> From<F> for DeviceFilter {
     fn from(test: F) -> Self {
         Self::each("a closure".into(), test)
@@ -107,7 +108,7 @@ impl Not for DeviceFilter {
     }
 }
 
-/// As in the source: `name("H200") & count(2)`.
+/// The filter as source text: `name("H200") & count(2)`.
 impl fmt::Display for DeviceFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
@@ -134,26 +135,26 @@ impl fmt::Debug for DeviceFilter {
     }
 }
 
-/// Keeps devices whose product's name contains a text, in capital or small letters: `name("h200")`. The emulator's name is `emulator`.
+/// Keeps devices whose product name contains a text. Upper and lower case are the same: `name("h200")`. The emulator's name is `emulator`.
 pub fn name(part: &str) -> DeviceFilter {
     let (text, part) = (format!("name({part:?})"), part.to_lowercase());
     DeviceFilter::each(text, move |device| device.name.to_lowercase().contains(&part))
 }
 
-/// Keeps devices with at least so many bytes of memory. An emulator without a limit has as many as are asked for.
+/// Keeps devices with at least this many bytes of memory. An emulator without a limit always passes.
 pub fn memory(bytes: usize) -> DeviceFilter {
     DeviceFilter::each(format!("memory({bytes})"), move |device| device.memory_bytes.is_none_or(|has| has >= bytes))
 }
 
-/// Keeps devices of at least this compute capability. The emulator counts as the architecture that it
-/// [takes the place of](crate::EmulatorOptions::arch).
+/// Keeps devices with at least this compute capability. The emulator has the compute capability of the architecture that it
+/// [emulates](crate::EmulatorOptions::arch).
 pub fn compute_capability(major: u32, minor: u32) -> DeviceFilter {
     let arch = major.saturating_mul(10).saturating_add(minor);
     DeviceFilter::each(format!("compute_capability({major}, {minor})"), move |device| device.arch >= arch)
 }
 
-/// Keeps devices that compute `f64`. All that this library runs on do, so that it keeps all. For those that do so fast, ask for their
-/// [ratio](DeviceProperties::double_precision_ratio), which is 0 if it is unknown:
+/// Keeps devices that compute `f64`. All devices that this library supports do, so this filter keeps all devices. To keep only devices that
+/// compute `f64` fast, test their [ratio](DeviceProperties::double_precision_ratio), which is 0 if it is unknown:
 /// `matching(|device| (1..=2).contains(&device.double_precision_ratio))`.
 pub fn double_precision() -> DeviceFilter {
     DeviceFilter::each("double_precision()".into(), |_| true)
@@ -169,39 +170,40 @@ pub fn emulated() -> DeviceFilter {
     DeviceFilter::each("emulated()".into(), |device| device.compute_capability.is_none())
 }
 
-/// Keeps the first so many devices of those that come to it.
+/// Keeps at most the first `most` devices of its input.
 pub fn count(most: usize) -> DeviceFilter {
     DeviceFilter(Arc::new(Rule::First(most)))
 }
 
-/// Keeps the device at this position of those that come to it, from 0.
+/// Keeps the device at this position of its input. Positions count from 0.
 pub fn position(position: usize) -> DeviceFilter {
     DeviceFilter::at(vec![position])
 }
 
-/// Keeps devices for which a function is true: a closure whose argument needs no type.
+/// Keeps devices for which a function is true. The argument of a closure needs no type here.
 pub fn matching(test: impl Fn(&DeviceProperties) -> bool + Send + Sync + 'static) -> DeviceFilter {
     DeviceFilter::each("matching(a closure)".into(), test)
 }
 
-/// Keeps devices that an environment variable describes; all if it is not set. It is read when devices are chosen.
+/// Keeps devices that an environment variable describes, and all devices if the variable is not set. The variable is read when devices are
+/// chosen.
 ///
-/// The value is a list of terms with commas between them. A device passes one after the other, as filters that are combined by `&`.
-/// Where a term has a value, it can have several with `|` between them:
+/// The value is a list of terms, separated by commas. The terms apply one after the other, like filters that are combined by `&`. A term
+/// with a value can have several values, separated by `|`:
 ///
 /// | term | filter |
 /// |---|---|
-/// | `name=H200\|H100` | [`name`], of any |
+/// | `name=H200\|H100` | [`name`], for any of the values |
 /// | `memory=16G` | [`memory`], in bytes, or with `K`, `M`, `G` or `T` for powers of 1024 |
 /// | `capability=9.0` | [`compute_capability`] |
-/// | `position=0\|2` | [`position`], of any |
+/// | `position=0\|2` | [`position`], for any of the values |
 /// | `count=2` | [`count`] |
 /// | `double` | [`double_precision`] |
 /// | `gpu`, `emulator` | [`gpu`], [`emulated`] |
 ///
-/// So a user of a program that has `Devices::choose(environment("SOLVER_DEVICES"))` sets `SOLVER_DEVICES=memory=40G,count=2`.
+/// For example, a user sets `SOLVER_DEVICES=memory=40G,count=2` for a program that has `Devices::choose(environment("SOLVER_DEVICES"))`.
 ///
-/// What chooses devices by it returns [`Error::Environment`] if the variable has another value.
+/// The call that uses the filter returns [`Error::Environment`] if the variable has any other value.
 pub fn environment(variable: &'static str) -> DeviceFilter {
     DeviceFilter(Arc::new(Rule::Environment(variable)))
 }

@@ -1,18 +1,18 @@
-//! Choosing several devices: all of a machine, or those that filters keep.
+//! Lists of devices: all devices of a machine, or the devices that filters keep.
 //!
-//! [`Devices::all`] has all GPUs of the machine, or the emulator where there is none. [`Devices::choose`] takes filters, which combine
-//! by `&`, `|` and `!`:
+//! [`Devices::all`] opens all GPUs of the machine, or the emulator if there is no GPU. [`Devices::choose`] takes filters, which combine by
+//! `&`, `|` and `!`:
 //!
 //! | filter | keeps |
 //! |---|---|
 //! | [`name`] | devices whose name contains a text |
-//! | [`memory`] | devices with at least so many bytes of memory |
-//! | [`compute_capability`] | devices of at least this compute capability |
+//! | [`memory`] | devices with at least this many bytes of memory |
+//! | [`compute_capability`] | devices with at least this compute capability |
 //! | [`double_precision`] | devices that compute `f64` |
-//! | [`gpu`], [`emulated`] | GPUs, devices of the emulator |
-//! | [`count`], [`position`] | the first so many, the one at a position |
+//! | [`gpu`], [`emulated`] | GPUs; devices of the emulator |
+//! | [`count`], [`position`] | the first few devices; the device at a position |
 //! | [`matching`], or a closure | devices for which a function of their [`DeviceProperties`] is true |
-//! | [`environment`] | devices that an environment variable of the program's choice describes |
+//! | [`environment`] | devices that an environment variable describes; the program chooses its name |
 //!
 //! ```
 //! use kernel_primitives::DeviceProperties;
@@ -29,7 +29,7 @@
 //! # }
 //! ```
 //!
-//! A filter looks at properties, and only the devices that are kept are opened.
+//! A filter looks at properties. Only the devices that it keeps are opened.
 
 mod candidates;
 mod filter;
@@ -54,14 +54,14 @@ use crate::{Error, Result};
 /// The most devices that the emulator has.
 const MOST_EMULATED: usize = 1024;
 
-/// Several devices, each once: GPUs of one machine, or devices of the emulator. A slice of [`Device`]s.
+/// A list of different devices: GPUs of one machine, or devices of the emulator. It dereferences to a slice of [`Device`]s.
 ///
 /// See [the module](crate::devices) for the filters.
 #[derive(Clone)]
 pub struct Devices(Vec<Device>);
 
 impl Devices {
-    /// All devices that the environment variable `KERNEL_PRIMITIVES_DEVICES` names:
+    /// Opens all devices that the environment variable `KERNEL_PRIMITIVES_DEVICES` names:
     ///
     /// | value | devices |
     /// |---|---|
@@ -69,24 +69,24 @@ impl Devices {
     /// | `gpu` | all GPUs |
     /// | `gpu:0,gpu:2` | these GPUs, in this order |
     /// | `emulator` | the emulator |
-    /// | `emulator:4` | so many devices of the emulator |
+    /// | `emulator:4` | four devices of the emulator |
     ///
-    /// Where it is not set, [`KERNEL_PRIMITIVES_DEVICE`](crate::DEVICE_VARIABLE) counts, which names one device as for [`Device::auto`]: `gpu` is
-    /// the first GPU. If that is not set either, or is `auto`, there are all GPUs.
+    /// If it is not set, [`KERNEL_PRIMITIVES_DEVICE`](crate::DEVICE_VARIABLE) names one device, as for [`Device::auto`]: `gpu` is the first
+    /// GPU. If this variable is not set either, or is `auto`, the list has all GPUs.
     ///
     /// # Errors
     ///
     /// Returns [`Error::NoGpu`] if GPUs are asked for and there is none, [`Error::NoSuchDevice`] if a number is too large,
-    /// [`Error::Environment`] if a variable has another value, and what [`Device::gpu_at`] returns.
+    /// [`Error::Environment`] if a variable has any other value, and the errors of [`Device::gpu_at`].
     pub fn all() -> Result<Self> {
         Self::open(candidates()?)
     }
 
-    /// Those of [all](Self::all) devices that a filter keeps. Others are not opened.
+    /// Opens those of [all](Self::all) devices that a filter keeps.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::NoSuchDevice`] if it keeps none, and the errors of [`all`](Self::all).
+    /// Returns [`Error::NoSuchDevice`] if the filter keeps no device, and the errors of [`all`](Self::all).
     pub fn choose(filter: impl Into<DeviceFilter>) -> Result<Self> {
         let candidates = candidates()?;
         let properties: Vec<_> = candidates.iter().map(|candidate| candidate.properties.clone()).collect();
@@ -99,11 +99,12 @@ impl Devices {
         Ok(Self(candidates.into_iter().map(Candidate::open).collect::<Result<_>>()?))
     }
 
-    /// So many devices of the emulator with default options.
+    /// Opens `count` devices of the emulator with default options.
     ///
-    /// Each has memory of its own: a launch or a copy that uses another one's buffer is [`Error::WrongDevice`], and a checked launch
-    /// reports accesses by address as [`Diagnosis::OtherDevice`](crate::Diagnosis::OtherDevice). Devices of one number are the same
-    /// device, as GPUs are: device 2 of one call and of another have the same memory. The first is that of [`Device::emulator`].
+    /// Each device has its own memory: a launch or a copy that uses a buffer of another device returns [`Error::WrongDevice`], and a
+    /// checked launch reports accesses through addresses as [`Diagnosis::OtherDevice`](crate::Diagnosis::OtherDevice). As for GPUs, devices
+    /// with the same number are the same device: device 2 of two calls has the same memory. The first device is that of
+    /// [`Device::emulator`].
     ///
     /// ```
     /// use kernel_primitives::{Error, devices::Devices};
@@ -127,8 +128,8 @@ impl Devices {
         Self::emulated_by("`Devices::emulated`", count, EmulatorOptions::default())
     }
 
-    /// So many devices of the emulator with these options. A [limit of memory](EmulatorOptions::memory_bytes) is that of each device of this
-    /// call.
+    /// Opens `count` devices of the emulator with these options. A [limit of memory](EmulatorOptions::memory_bytes) applies to each device
+    /// of this call.
     ///
     /// # Errors
     ///
@@ -146,12 +147,12 @@ impl Devices {
         Ok(Self(several.map(|device| Device::emulated(device, "the program asks for it")).collect()))
     }
 
-    /// These devices, in this order.
+    /// Makes a list of these devices, in this order.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Devices`] if there are none, if one is listed twice, and if both GPUs and devices of the emulator are there,
-    /// which have no copies between them.
+    /// Returns [`Error::Devices`] if there are no devices, if a device is listed twice, or if the list has both GPUs and devices of the
+    /// emulator, between which there are no copies.
     pub fn new(devices: impl IntoIterator<Item = Device>) -> Result<Self> {
         Self::listed_by("`Devices::new`", devices)
     }
@@ -172,17 +173,17 @@ impl Devices {
         Ok(Self(devices))
     }
 
-    /// Those of the devices that a filter keeps.
+    /// The devices of this list that a filter keeps.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::NoSuchDevice`] if it keeps none, and [`Error::Environment`] if a variable that it reads is wrong.
+    /// Returns [`Error::NoSuchDevice`] if the filter keeps no device, and [`Error::Environment`] if a variable that it reads is invalid.
     pub fn filter(&self, filter: impl Into<DeviceFilter>) -> Result<Self> {
         let properties: Vec<_> = self.iter().map(Device::properties).collect();
         Ok(Self(filter.into().choose(&properties)?.into_iter().map(|at| self[at].clone()).collect()))
     }
 
-    /// A new stream on each device.
+    /// Creates a stream on each device.
     ///
     /// # Errors
     ///
@@ -192,7 +193,7 @@ impl Devices {
     }
 }
 
-/// Devices of the emulator. The only one has no number in its name.
+/// Devices of the emulator. A single device has no number in its name.
 fn emulated_devices(count: usize, options: EmulatorOptions) -> impl Iterator<Item = EmulatedDevice> {
     (0..count).map(move |number| match count {
         1 => EmulatedDevice::only(options.clone()),
@@ -223,7 +224,7 @@ impl IntoIterator for Devices {
     }
 }
 
-/// The names, with commas.
+/// The names, separated by commas.
 impl fmt::Display for Devices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, device) in self.iter().enumerate() {

@@ -4,13 +4,13 @@ use super::filter::{self, DeviceFilter};
 use crate::device::{environment, whole_number};
 use crate::{Error, Result};
 
-/// The filter that a variable has as its value; none if it is not set.
+/// The filter that a variable describes; `None` if it is not set.
 pub(super) fn filter(variable: &'static str) -> Result<Option<DeviceFilter>> {
     let value = environment(variable)?;
     parse(&value).map_err(|expected| Error::Environment { variable, value, expected })
 }
 
-/// The filter of a text; an error says what is wrong.
+/// The filter that a text describes. An error says what is wrong.
 fn parse(text: &str) -> Result<Option<DeviceFilter>, String> {
     let mut all: Option<DeviceFilter> = None;
     if text.trim().is_empty() {
@@ -38,7 +38,7 @@ fn term(text: &str) -> Result<DeviceFilter, String> {
     let number = |value: &str| whole_number(value).ok_or_else(|| format!("`{value}` of `{key}` is no number"));
     Ok(match (key, values) {
         ("name", Some(names)) => {
-            // Every name contains the empty one.
+            // Every name contains the empty text.
             if names.iter().any(|name| name.is_empty()) {
                 return Err("`name` takes a part of a name, as in `name=H200`".into());
             }

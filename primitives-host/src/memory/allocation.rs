@@ -14,28 +14,27 @@ use crate::stream::{Stream, StreamInner};
 
 /// An allocation on a device and the streams that have used it.
 ///
-/// Work on one stream is in order by itself. When another stream comes to an allocation, it waits for the last use of those that
-/// wrote it before (to read it), or of all that used it (to write it): see `cuda/marks.rs`. The common case of one stream costs a
-/// comparison and a store.
+/// Work on one stream is always in order. If another stream uses an allocation, it waits: a read waits for the last write, and a write
+/// waits for the last use on each stream; see `cuda/marks.rs`. The common case of one stream costs a comparison and a store.
 #[allow(unreachable_pub, reason = "named by a sealed trait only")]
 pub struct Allocation {
     memory: Memory,
     usage: Mutex<Usage>,
-    /// The only stream that uses the allocation, or null. Who uses a buffer on a GPU holds the device's turn, so that nobody looks
-    /// while this changes; `usage` keeps the stream alive.
+    /// The only stream that uses the allocation, or null. A thread that uses a buffer on a GPU holds the device's turn, so that no other
+    /// thread reads this while it changes. `usage` keeps the stream alive.
     sole: AtomicPtr<StreamInner>,
     /// The positions of the sole stream's last read and last write.
     last: [AtomicU64; 2],
-    /// How many copies to the host are under way.
+    /// The number of copies to the host that are under way.
     read_by_host: AtomicU32,
-    /// Held while the host or the emulator accesses the bytes, and while a graph is put into a queue. Borrows keep most of
-    /// this apart already; but a graph does not borrow what it uses, and tensors share it.
+    /// Held while the host or the emulator accesses the bytes, and while a graph is enqueued. Borrows already separate most of these
+    /// accesses, but a graph does not borrow its buffers, and tensors share memory.
     ///
-    /// A copy to or from the host holds it until it is over, and no other lock: who waits for it wants this very memory.
+    /// A copy to or from the host holds this lock until it is over, and no other lock. So only threads that use this memory wait for it.
     lock: RwLock<()>,
 }
 
-/// An allocation's lock.
+/// The held lock of an allocation.
 pub(crate) enum Held<'a> {
     Read {
         _guard: RwLockReadGuard<'a, ()>,
@@ -43,7 +42,7 @@ pub(crate) enum Held<'a> {
     Write {
         _guard: RwLockWriteGuard<'a, ()>,
     },
-    /// By the launch on the emulator whose kernel makes the call, until it ends.
+    /// The launch on the emulator whose kernel makes the call holds the lock until it ends.
     Outside,
 }
 
@@ -51,11 +50,11 @@ pub(crate) enum Held<'a> {
 #[derive(Clone)]
 struct Usage {
     writer: Use,
-    /// Reads since, one a stream.
+    /// The reads after the last write, one for each stream.
     readers: Vec<Use>,
 }
 
-/// A stream's last use: its position in the queue, which the stream may not have come to. 0 is before all work.
+/// A stream's last use: its position in the queue. The stream may not have reached it. Position 0 is before all work.
 #[derive(Clone)]
 struct Use {
     stream: Arc<StreamInner>,
@@ -63,7 +62,7 @@ struct Use {
 }
 
 impl Allocation {
-    /// New memory, which another stream waits for: the allocation, and what adopted memory is used for.
+    /// Wraps new memory. Other streams wait for its allocation, or for earlier uses of adopted memory.
     pub(crate) fn new(stream: &Stream, memory: Memory) -> Self {
         let at = if memory.len() > 0 {
             let _turn = stream.device().turn();
@@ -108,14 +107,14 @@ impl Allocation {
         })
     }
 
-    /// Whether a copy to the host is under way. It stays so while the caller has the device's turn, or the lock to write.
+    /// Whether a copy to the host is under way. The answer stays valid while the caller holds the device's turn, or the lock for writing.
     #[cfg(feature = "cuda")]
     pub(crate) fn is_read_by_host(&self) -> bool {
         self.read_by_host.load(Ordering::Relaxed) > 0
     }
 
-    /// Orders what `stream` enqueues next after the earlier uses of this memory that it must not overlap. The caller holds the
-    /// device's turn until that is enqueued.
+    /// Orders the next work of `stream` after the earlier uses of this memory with which it must not overlap. The caller holds the device's
+    /// turn until this work is enqueued.
     #[inline]
     pub(crate) fn enter(&self, stream: &Arc<StreamInner>, mode: Mode) -> Result<()> {
         if std::ptr::eq(self.sole.load(Ordering::Relaxed), Arc::as_ptr(stream)) {
@@ -127,7 +126,7 @@ impl Allocation {
 
     #[cold]
     fn enter_after_others(&self, stream: &Arc<StreamInner>, mode: Mode) -> Result<()> {
-        // What others capture does not run now. When it does is for them to say, after whatever is in a queue by then.
+        // Work that other code captures does not run now. That code is responsible for its order when it runs.
         if self.memory.len() == 0 || stream.is_captured_by_others()? {
             return Ok(());
         }
@@ -146,7 +145,7 @@ impl Allocation {
         Ok(())
     }
 
-    /// Brings the sole stream's last uses into `usage`.
+    /// Copies the sole stream's last uses to `usage`.
     fn note_last(&self, usage: &mut Usage) {
         if self.sole.load(Ordering::Relaxed).is_null() {
             return;
@@ -165,21 +164,21 @@ impl Allocation {
 }
 
 impl Usage {
-    /// Orders what `stream` enqueues next, which reads the memory, after all writes so far.
+    /// Orders the next work of `stream`, which reads the memory, after all writes so far.
     fn read_on(&mut self, stream: &Arc<StreamInner>) -> Result<()> {
         let at = stream.next_position();
         match self.readers.iter_mut().find(|reader| Arc::ptr_eq(&reader.stream, stream)) {
-            // Its earlier read has waited.
+            // An earlier read on this stream has waited already.
             Some(reader) => reader.at = at,
             None => {
                 self.writer.is_before(stream)?;
-                // A stream whose reads are done is not kept from being used again, by a buffer that many read and nobody writes. Not
-                // asked each time, as all may be under way.
+                // If many streams read a buffer and none writes it, streams whose reads are done are forgotten, so that the buffer does not
+                // keep them alive. This is not checked each time, because all reads may be under way.
                 if self.readers.len().is_power_of_two() {
                     let before = self.readers.len();
                     self.readers.retain(|reader| !reader.stream.is_done(reader.at));
                     if self.readers.len() < before {
-                        // So is the write that they waited for. Who comes again does not wait for it.
+                        // The write that they waited for is done too. A later read does not wait for it.
                         self.writer.stream.note_done(self.writer.at);
                     }
                 }
@@ -189,7 +188,7 @@ impl Usage {
         Ok(())
     }
 
-    /// Orders what `stream` enqueues next, which writes the memory, after all uses so far.
+    /// Orders the next work of `stream`, which writes the memory, after all uses so far.
     fn write_on(&mut self, stream: &Arc<StreamInner>) -> Result<()> {
         self.all().try_for_each(|last| last.is_before(stream))?;
         self.readers.clear();
@@ -210,7 +209,7 @@ impl Use {
 }
 
 impl Drop for Allocation {
-    /// The memory returns to its device in stream order: after all uses, without waiting here.
+    /// Returns the memory to its device in stream order: after all uses, without waiting here.
     fn drop(&mut self) {
         if self.memory.len() == 0 {
             return;
@@ -227,15 +226,15 @@ impl Drop for Allocation {
     }
 }
 
-/// An allocation whose owners are gone.
+/// An allocation that all its owners have dropped.
 pub(crate) struct Orphan {
     memory: Memory,
     usage: Usage,
 }
 
 impl Orphan {
-    /// Frees the memory after all uses, without waiting here. False if others capture one of the streams, in whose order nothing
-    /// can be freed until they have done.
+    /// Frees the memory after all uses, without waiting here. Returns false if other code captures one of the streams: in the order of that
+    /// stream, nothing can be freed before the capture ends.
     pub(crate) fn free(&self) -> bool {
         if self.usage.all().any(|last| matches!(last.stream.is_captured_by_others(), Ok(true))) {
             return false;
@@ -243,7 +242,7 @@ impl Orphan {
         let writer = &self.usage.writer.stream;
         for reader in &self.usage.readers {
             if reader.is_before(writer).is_err() {
-                // The host waits instead. A stream that fails at that too is lost, and its work with it.
+                // The host waits instead. If this fails too, the stream and its work are lost.
                 let _ = reader.stream.synchronize();
             }
         }
@@ -252,7 +251,7 @@ impl Orphan {
     }
 }
 
-/// A copy to the host under way, which launches that write the memory find in the device's turn.
+/// A copy to the host that is under way. Launches that write the memory see it in the device's turn.
 pub(crate) struct ReadByHost<'a>(&'a Allocation);
 
 impl<'a> ReadByHost<'a> {

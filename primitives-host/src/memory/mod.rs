@@ -1,4 +1,4 @@
-//! Raw memory of either machine, in bytes.
+//! Raw memory of a GPU or of the emulator, in bytes.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::collections::TryReserveError;
@@ -29,13 +29,13 @@ pub(crate) mod written;
 /// The alignment of every allocation; the driver's is the same or larger.
 const ALIGN: usize = 256;
 
-/// What unwritten memory of the emulator holds: a float that is neither zero nor plausible.
+/// The value of unwritten bytes in the emulator. As a float, it is neither zero nor plausible.
 const UNWRITTEN: u8 = 0xa5;
 
-/// Captured streams have memory of no bytes alone, and copies on them are recorded elsewhere.
+/// The message for memory on a captured stream: only memory of no bytes exists there, and copies are recorded in another way.
 const NOT_CAPTURED: &str = "memory is not used on a captured stream";
 
-/// Why an allocation is no part of a capture.
+/// Why an allocation cannot be part of a capture.
 const ALLOCATION: &str = "an allocation";
 const NO_ALLOCATION: &str = "a graph allocates nothing: make the buffer on another stream, before the capture or in it";
 
@@ -45,26 +45,26 @@ const NO_ALLOCATION: &str = "a graph allocates nothing: make the buffer on anoth
 #[derive(Clone)]
 pub(crate) struct Memory {
     device: Device,
-    /// First byte; for no bytes, an aligned address where nothing is.
+    /// The address of the first byte. For no bytes, it is an aligned address without memory.
     address: u64,
     len: usize,
     owner: Owner,
-    /// The emulator's knowledge of what the bytes hold.
+    /// Which bytes have been written, in the emulator.
     written: Option<Arc<Written>>,
 }
 
-/// Who frees the bytes.
+/// The owner that frees the bytes.
 #[derive(Clone)]
 pub(crate) enum Owner {
     /// The device, in the order of their uses.
     Device,
-    /// Somebody else, who knows when.
+    /// Other code.
     Elsewhere,
-    /// What is dropped with the last clone, when the work that uses the bytes is over.
+    /// A value that is dropped with the last clone, when the work that uses the bytes has ended.
     Kept(Arc<Keeper>),
 }
 
-/// A value that is there to be dropped.
+/// A value that is kept only for its drop.
 pub(crate) struct Keeper {
     _owner: Mutex<Box<dyn Send>>,
 }
@@ -130,7 +130,7 @@ impl Memory {
         Ok(Self { device: device.clone(), address, len, owner: Owner::Device, written })
     }
 
-    /// Memory that was allocated elsewhere.
+    /// Adopts memory that other code has allocated.
     ///
     /// # Safety
     /// So many bytes of the device, as long as this, and freed by nobody but the owner. On the emulator they are the host's, they are
@@ -153,7 +153,7 @@ impl Memory {
         self.len
     }
 
-    /// What has been written, on the emulator.
+    /// Which bytes have been written, on the emulator.
     pub(crate) fn written(&self) -> Option<&Arc<Written>> {
         self.written.as_ref()
     }
@@ -164,7 +164,7 @@ impl Memory {
         }
     }
 
-    /// The emulator's bytes from `start` on.
+    /// The address of the emulator's bytes that start at `start`.
     fn host(&self, start: usize, len: usize) -> *mut u8 {
         debug_assert!(start + len <= self.len);
         std::ptr::with_exposed_provenance_mut(self.address as usize + start)
@@ -234,7 +234,7 @@ impl Memory {
         }
     }
 
-    /// Begins to copy the host's bytes over those from `start` on. On a GPU, the caller has its turn.
+    /// Starts a copy of bytes of the host to the bytes that start at `start`. On a GPU, the caller holds the device's turn.
     ///
     /// # Safety
     /// `from` is valid for so many bytes, and nobody writes them, until the stream has come to this point.
@@ -260,7 +260,7 @@ impl Memory {
         }
     }
 
-    /// Begins to copy the bytes from `start` on to the host. On a GPU, the caller has its turn.
+    /// Starts a copy of the bytes that start at `start` to the host. On a GPU, the caller holds the device's turn.
     ///
     /// # Safety
     /// `to` is valid for so many bytes, and nobody accesses them, until the stream has come to this point.
@@ -282,7 +282,7 @@ impl Memory {
         }
     }
 
-    /// Copies from this or another device, of the same kind. On GPUs, the caller has the turns of both.
+    /// Copies from this device, or from another device of the same kind. On GPUs, the caller holds the turns of both.
     pub(crate) fn copy(&self, stream: &StreamInner, start: usize, from: &Memory, at: usize, len: usize) -> Result<()> {
         if len == 0 {
             return Ok(());
@@ -318,7 +318,7 @@ impl Memory {
         }
     }
 
-    /// Gives the memory back after the work that `stream` has now. Called once, by the owner's drop.
+    /// Returns the memory after the work that `stream` has now. The owner's drop calls it once.
     pub(crate) fn free(&self, stream: &StreamInner) {
         if self.len == 0 {
             return;
@@ -329,7 +329,7 @@ impl Memory {
             Owner::Kept(owner) => {
                 #[cfg(feature = "cuda")]
                 if stream.drain().is_err_and(|error| !matches!(error, Error::ContextLost { .. })) {
-                    // Nobody knows whether the work is over, so the owner stays for good.
+                    // It is unknown whether the work has ended, so the owner is leaked.
                     mem::forget(Arc::clone(owner));
                 }
                 let _ = owner;
@@ -354,19 +354,19 @@ impl Memory {
     }
 }
 
-/// Frees what could not be when its buffers went, if that is possible now.
+/// Frees memory that could not be freed when its buffers were dropped, if this is possible now.
 #[cfg(feature = "cuda")]
 fn free_orphans(device: &Device) {
     if let Backend::Cuda(context) = &device.backend {
         let orphans = || context.orphans.lock().unwrap_or_else(PoisonError::into_inner);
-        // Not under the lock: the streams that go with them may be the last of their own.
+        // They are dropped outside the lock, because they may hold the last clones of their streams.
         let freed = std::mem::take(&mut *orphans());
         let left: Vec<_> = freed.into_iter().filter(|orphan| !orphan.free()).collect();
         orphans().extend(left);
     }
 }
 
-/// So many zeros in the host's memory.
+/// A vector of `len` zeros in host memory.
 pub fn zeroed_vec<T: Element>(len: usize) -> Result<Vec<T>> {
     let mut zeros = Vec::<T>::new();
     let refuse = |error: TryReserveError| Error::Allocation {
@@ -390,7 +390,7 @@ pub(crate) fn bytes_of<T: Element>(elements: &[T]) -> &[u8] {
     unsafe { std::slice::from_raw_parts(elements.as_ptr().cast(), size_of_val(elements)) }
 }
 
-/// Whether bytes from the device are elements, which not all bytes of `bool` are, alone or in arrays and structs.
+/// Checks that bytes from the device are valid elements. `bool` has invalid bytes, alone or in arrays and structs.
 pub(crate) fn check_bits<T: Element>(bytes: &[u8]) -> Result<()> {
     let size = size_of::<T>();
     let invalid = bytes.chunks_exact(size.max(1)).position(|element| !T::valid_bits(element));
@@ -401,7 +401,7 @@ pub(crate) fn check_bits<T: Element>(bytes: &[u8]) -> Result<()> {
     })
 }
 
-/// The bytes of `elements`, to be overwritten by bytes that are values of `T`.
+/// The bytes of `elements`. Overwrite them only with valid values of `T`.
 pub(crate) fn bytes_of_mut<T: Element>(elements: &mut [T]) -> &mut [u8] {
     // SAFETY: as for `bytes_of`.
     unsafe { std::slice::from_raw_parts_mut(elements.as_mut_ptr().cast(), size_of_val(elements)) }

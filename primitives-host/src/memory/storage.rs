@@ -1,4 +1,4 @@
-//! The memory of buffers as what is computed at run time uses it: of any element type, and shared.
+//! The memory of buffers, without an element type and shared, for computations that are built at run time.
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -22,13 +22,13 @@ pub use crate::split::{Move, moves};
 use crate::stream::{Queue, Stream, StreamInner};
 use crate::{Buffer, BufferSlice, BufferSliceMut, Error, KernelInfo, Result, trace};
 
-/// What runs on the calling thread, for other threads that compute a part of it.
+/// The launch that runs on the calling thread, for other threads that compute a part of it.
 pub use crate::launch::in_kernel::{Entered, Running, resume, running};
 
-/// Why other code is not put in order in a capture.
+/// Why a capture cannot order the work of other code.
 const NOT_IN_CAPTURE: &str = "the order of a capture is not that of its stream: call it before, or on another stream";
 
-/// The memory of a [`Buffer`], of any element type. Clones are the same memory, which is freed after the last of them.
+/// The memory of a [`Buffer`] of any element type. Clones share the memory, which is freed after the last clone.
 #[derive(Clone)]
 pub struct Storage {
     allocation: Arc<Allocation>,
@@ -41,17 +41,17 @@ impl Storage {
         Self { allocation: buffer.into_allocation(), read_only: false }
     }
 
-    /// The memory of `buffer`, which work and closures only read.
+    /// The memory of `buffer`. Work and closures may only read it.
     pub fn read_only<T: Element>(buffer: Buffer<T>) -> Self {
         Self { read_only: true, ..Self::of(buffer) }
     }
 
-    /// The memory of a buffer that others have, too, which work only reads.
+    /// The memory of a buffer that other code uses too. Work may only read it.
     pub fn shared<T: Element>(buffer: &Buffer<T>) -> Self {
         Self { allocation: buffer.allocation().clone(), read_only: true }
     }
 
-    /// Whether it is only read.
+    /// Whether the memory is read-only.
     pub fn is_read_only(&self) -> bool {
         self.read_only
     }
@@ -63,11 +63,11 @@ impl Storage {
         Err(Error::ReadOnly { kernel: kernel.into(), argument: argument.into() })
     }
 
-    /// Orders later work on `stream`, of whatever code, after all uses so far; and later uses on other streams after what is on `stream` by
-    /// then. The memory is freed in that stream's order.
+    /// Orders later work on `stream`, of any code, after all uses so far, and orders later uses on other streams after the work that is on
+    /// `stream` by then. The memory is freed in that stream's order.
     ///
     /// # Errors
-    /// Returns an error if the stream is another device's or captures, or the driver's.
+    /// Returns an error if the stream belongs to another device or captures, and the errors of the driver.
     pub fn use_on(&self, call: &'static str, stream: &Stream) -> Result<()> {
         if !self.is_on(stream.device()) {
             return Err(Error::WrongDevice {
@@ -91,11 +91,11 @@ impl Storage {
         }
     }
 
-    /// As [`use_on`](Self::use_on), for code that begins to use the memory: after copies to the host that are under way, and on the emulator
-    /// after all work. If it writes, all of the memory counts as written.
+    /// As [`use_on`](Self::use_on), for other code that starts to use the memory. It also waits for copies to the host that are under way,
+    /// and on the emulator for all work. If the other code writes, all of the memory counts as written.
     ///
     /// # Errors
-    /// Returns what that returns, or [`Error::InKernel`] if a kernel on the emulator calls it.
+    /// Returns the errors of [`use_on`](Self::use_on), and [`Error::InKernel`] if a kernel on the emulator calls this function.
     pub fn lend(&self, call: &'static str, stream: &Stream, write: bool) -> Result<()> {
         check_host_copy(call, &self.allocation)?;
         let _held = self.allocation.lock(if write { Mode::Write } else { Mode::Read })?;
@@ -111,7 +111,7 @@ impl Storage {
         self.allocation.device()
     }
 
-    /// Whether the memory is that device's.
+    /// Whether the memory is on that device.
     pub fn is_on(&self, device: &Device) -> bool {
         self.device().same_as(device)
     }
@@ -121,12 +121,12 @@ impl Storage {
         self.allocation.address()
     }
 
-    /// Bytes.
+    /// The number of bytes.
     pub fn len(&self) -> usize {
         self.allocation.memory().len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -153,11 +153,11 @@ impl Storage {
         BufferSliceMut::of_allocation(&mut self.allocation)
     }
 
-    /// Calls `body`, which launches kernels, with the memory as elements that these write. Copies to the host that other threads have under
-    /// way end before that, and others begin after it.
+    /// Calls `body`, which launches kernels that write the memory, with the memory as elements. Earlier copies to the host by other threads
+    /// end before the call, and later ones start after it.
     ///
     /// # Errors
-    /// Returns [`Error::ReadOnly`], and what `body` returns.
+    /// Returns [`Error::ReadOnly`] if the memory is read-only, and the errors of `body`.
     ///
     /// # Safety
     /// The memory was that of a buffer of `T`, or of complex numbers with such parts. `body` does nothing with the slice but launch kernels, and
@@ -168,15 +168,15 @@ impl Storage {
         body: impl FnOnce(BufferSliceMut<'_, T>) -> Result<R>,
     ) -> Result<R> {
         self.check_write(call, "`target`")?;
-        // No borrow keeps other threads from using clones. The device puts launches in order with all other work but copies to the host. These
-        // hold this lock, and so does this until all launches are enqueued; it takes no other, and who waits for it wants this very memory. A
-        // launch on the emulator locks by itself what it uses.
+        // Borrows do not keep other threads from using clones. The device orders launches with all other work except copies to the host.
+        // These copies hold this lock. This function holds it too, until all launches are enqueued. It takes no other lock, and only
+        // threads that use this memory wait for it. A launch on the emulator locks the memory that it uses itself.
         let _held = if self.device().is_gpu() { Some(self.allocation.lock(Mode::Write)?) } else { None };
         body(BufferSliceMut::of_allocation(&mut self.allocation.clone()))
     }
 }
 
-/// Whether a device is an emulator that checks nothing, so that what it computes may be computed by the host as well.
+/// Whether a device is an unchecked emulator. The host may then compute in its place.
 pub fn is_unchecked(device: &Device) -> bool {
     match &device.backend {
         Backend::Emulator(device) => !device.options.checked,
@@ -185,17 +185,16 @@ pub fn is_unchecked(device: &Device) -> bool {
     }
 }
 
-/// The number of the emulated device in whose memory an address lies, if that is another one than `device`, which is emulated, too.
+/// The number of the emulated device whose memory contains an address, if this is another emulated device than `device`.
 pub fn other_emulated_owner(device: &Device, address: u64) -> Option<usize> {
     let own = device.as_emulated()?.number();
     allocations::device_of(address as usize).filter(|&owner| owner != own)
 }
 
-/// Copies so many bytes of one memory over those of another one, on a stream of the target's device: as
-/// [`BufferSliceMut::copy_from_peer`].
+/// Copies bytes of one memory to another, on a stream of the target's device, as [`BufferSliceMut::copy_from_peer`] does.
 ///
 /// # Errors
-/// As there; [`Error::OutOfRange`] in bytes, and [`Error::ReadOnly`].
+/// Returns the errors of [`BufferSliceMut::copy_from_peer`], [`Error::OutOfRange`] with a range in bytes, and [`Error::ReadOnly`].
 ///
 /// # Safety
 /// Both memories are those of buffers of one element type, and the bytes are whole elements.
@@ -216,12 +215,13 @@ pub unsafe fn copy(
     peer::copy(call, stream, (&target.allocation, to), (&source.allocation, from), bytes)
 }
 
-/// Whether a stream is that of a [`Stream::capture`], whose graph keeps the memory that it uses. A graph that others capture does not.
+/// Whether a stream belongs to a [`Stream::capture`], whose graph keeps the memory that it uses. A graph that other code captures does not
+/// keep it.
 pub fn keeps_memory(stream: &Stream) -> bool {
     matches!(stream.0.queue, Queue::Capture(_))
 }
 
-/// Elements with unspecified values for what is computed on `stream`. If [`keeps_memory`] says so, the graph keeps them.
+/// Allocates elements with unspecified values for a computation on `stream`. If [`keeps_memory`] is true, the graph keeps the memory.
 ///
 /// # Errors
 /// Returns the errors of an allocation.
@@ -236,15 +236,15 @@ pub type Ranges = Box<dyn Fn(&mut dyn FnMut(Range<usize>)) + Send + Sync>;
 pub struct StorageUse<'a> {
     /// The memory.
     pub storage: &'a Storage,
-    /// Whether it is written; else it is read.
+    /// Whether it is written. Otherwise it is read.
     pub write: bool,
     /// The bytes that are used.
     pub ranges: Ranges,
-    /// What faults call it.
+    /// Its name in faults.
     pub name: &'static str,
 }
 
-/// Launches a kernel that was made at run time on a GPU.
+/// Launches a kernel that was written at run time, on a GPU.
 ///
 /// # Safety
 /// As for [`Launch::run`]: `params` are the kernel's, with a null at the end; it accesses the memory of `uses` and nothing else.
@@ -256,7 +256,7 @@ pub unsafe fn launch<'a>(
     params: &mut [*mut c_void],
 ) -> Result<()> {
     let mut launch = Launch::new(stream, info, dims);
-    // No borrow keeps other threads from copying what this writes to the host. Theirs is the turn until they have done.
+    // Borrows do not keep other threads from copying the written memory to the host. This launch waits until they have finished.
     #[cfg(feature = "cuda")]
     while let Some((storage, _)) = uses.clone().find(|(storage, write)| *write && storage.allocation.is_read_by_host())
     {
@@ -274,8 +274,8 @@ pub unsafe fn launch<'a>(
     unsafe { launch.run(params, |_: Block<'_>| unreachable!("a kernel of a GPU")) }
 }
 
-/// Runs `body` on the host, as a launch on a stream of the emulator: in its order, counted and traced as one, recorded if the
-/// stream captures. What is in the ranges of those that are only read must have been written.
+/// Runs `body` on the host, as a launch on a stream of the emulator. It runs in the stream's order, is counted and traced as a launch, and
+/// is recorded if the stream captures. In memories that are only read, all bytes in the ranges must have been written.
 ///
 /// # Safety
 /// `body` accesses the memory of `uses` and nothing else, by address: it reads elements, and leaves in those that are written values of their
@@ -356,10 +356,10 @@ pub unsafe fn run_on_host(
     }
 }
 
-/// Calls `body` with the address of the first byte of a memory that the host has, when the work on it is over, and as long as nobody uses it
-/// in another way. What `body` reads must have been written.
+/// Calls `body` with the address of the first byte of a memory on the host. The call waits for the work on the memory, and no other code
+/// uses the memory during the call. `body` may read only bytes that have been written.
 ///
-/// A call in `body` that waits for its end is an error, as in a kernel.
+/// A call in `body` that waits for the end of `body` is an error, as in a kernel.
 pub fn with_bytes<R>(
     call: &'static str,
     place: &Location<'_>,
@@ -396,7 +396,7 @@ pub fn with_bytes<R>(
     Ok(result)
 }
 
-/// A fault of what runs on the host: there are no blocks and threads, and the place is that of the call.
+/// A fault of a computation on the host. It has no block and no thread, and the place of the call.
 pub fn host_fault(kernel: &str, place: &Location<'_>, diagnosis: Diagnosis) -> Error {
     Error::Fault(Box::new(KernelFault {
         kernel: kernel.into(),

@@ -1,4 +1,4 @@
-//! The buffers that work uses, and how.
+//! The buffers that work uses, and whether it reads or writes them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use crate::Result;
 use crate::memory::allocation::{Allocation, Held};
 use crate::stream::StreamInner;
 
-/// How work uses a buffer; the later one includes the earlier.
+/// How work uses a buffer. A later mode includes the earlier one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Mode {
     Read,
     Write,
 }
 
-/// The allocations that a launch, a copy or a graph uses, each once, with the stronger mode of its uses. The key is where the
-/// host has the allocation: those of no bytes have no address of their own.
+/// The allocations that a launch, a copy or a graph uses. Each is listed once, with the stronger mode of its uses. The key is the address
+/// of the `Allocation` on the host, because an allocation of no bytes has no address on the device.
 #[derive(Default)]
 pub(crate) struct Uses(BTreeMap<usize, (Arc<Allocation>, Mode)>);
 
@@ -44,8 +44,8 @@ impl Uses {
         self.0.contains_key(&key(allocation))
     }
 
-    /// Locks the allocations. All work locks them in the order of the keys, and before it takes its turn on a stream or a device,
-    /// so that no two wait for each other.
+    /// Locks the allocations. All work locks them in the order of the keys, and before it takes its turn on a stream or a device, so that
+    /// no two threads wait for each other.
     ///
     /// # Errors
     /// Returns the errors of [`Allocation::lock`].
@@ -53,7 +53,7 @@ impl Uses {
         self.0.values().map(|(allocation, mode)| allocation.lock(*mode)).collect()
     }
 
-    /// Orders `stream`'s coming work after what uses the allocations so far.
+    /// Orders later work on `stream` after the earlier uses of the allocations.
     pub(crate) fn enter(&self, stream: &Arc<StreamInner>) -> Result<()> {
         self.0.values().try_for_each(|(allocation, mode)| allocation.enter(stream, *mode))
     }

@@ -4,19 +4,19 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// One bit a byte: whether anything has written it.
+/// One bit for each byte: whether anything has written the byte.
 ///
-/// Whoever changes it holds the allocation's lock, or is its only owner; so the atomics need no read-modify-writes.
+/// A thread that changes it holds the allocation's lock, or is its only owner. So the atomics need no read-modify-write operations.
 pub(crate) struct Written {
     len: usize,
-    /// Bytes that nothing has written.
+    /// The number of bytes that nothing has written.
     missing: AtomicUsize,
-    /// Made when some bytes are written and others are not.
+    /// Allocated when some bytes are written and some are not.
     bits: OnceLock<Box<[AtomicU64]>>,
 }
 
 impl Written {
-    /// Of an allocation of `len` bytes, none of them written.
+    /// For an allocation of `len` bytes, of which none is written.
     pub(crate) fn none(len: usize) -> Self {
         Self { len, missing: AtomicUsize::new(len), bits: OnceLock::new() }
     }
@@ -68,12 +68,12 @@ impl Written {
         })
     }
 
-    /// Notes that `len` bytes from `to` on were copied from the bytes of `other` from `from` on.
+    /// Notes that `len` bytes, starting at `to`, were copied from the bytes of `other`, starting at `from`.
     pub(crate) fn copy(&self, to: usize, other: &Self, from: usize, len: usize) {
         if other.first_missing(from..from + len).is_none() {
             return self.mark(to..to + len);
         }
-        // Read whole before it is written: the two may be one.
+        // All bits are read before any is written, because the two may be the same.
         let copied: Vec<bool> = (from..from + len).map(|byte| other.has(byte)).collect();
         for (byte, written) in (to..).zip(copied) {
             match written {
