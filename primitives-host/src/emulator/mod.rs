@@ -125,39 +125,40 @@ pub(crate) struct Argument {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EmulatorOptions {
-    /// Runs blocks on one OS thread, in a repeatable order, and watches what lanes do. The default in builds with debug
-    /// assertions. Otherwise blocks run in parallel.
+    /// Whether launches run their blocks on one OS thread, in a repeatable order, and watch each access. It is the default in builds with
+    /// debug assertions. Otherwise, blocks run in parallel.
     pub checked: bool,
-    /// Bytes of a lane's stack: 256 KiB unless set, at least 16 KiB, at most 16 MiB. Only what a lane touches takes memory.
-    /// Inlined without optimisation, the sorts of many items a thread need more than 64 KiB.
+    /// The size of a lane's stack in bytes: 256 KiB by default, at least 16 KiB, and at most 16 MiB. Only the part that a lane touches
+    /// takes memory. Inlined without optimisation, sorts of many items in each thread need more than 64 KiB.
     ///
-    /// A lane that needs more ends its launch with [`Diagnosis::StackOverflow`](crate::Diagnosis::StackOverflow), on Linux
-    /// with glibc on x86-64 and AArch64, in a thread that has a stack for signals as those of the standard library do. The
-    /// lane cannot be unwound: what it owns is leaked, and the locks that it holds stay locked. Elsewhere the process ends,
-    /// at a guard page; as it does everywhere if the lane is in the C library, or unwinds, and 64 KiB more do not do; and with a
-    /// message if the program has an allocator of its own, such as mimalloc, which the lane might be in.
+    /// On Linux with glibc, on x86-64 and AArch64, a lane that needs more ends its launch with
+    /// [`Diagnosis::StackOverflow`](crate::Diagnosis::StackOverflow). The thread must have a stack for signals, as threads of the standard
+    /// library do. The lane cannot be unwound: all that it owns is leaked, and its locks stay locked. On other systems the process ends at
+    /// a guard page. It also ends, on all systems, if the lane is in the C library or unwinds, and 64 KiB more are not enough. It ends with
+    /// a message if the program has its own allocator, such as mimalloc, because the lane might be inside it.
     pub stack_bytes: usize,
-    /// Shuffles the order in which blocks start and lanes run: a kernel whose result depends on it has a race. In a
-    /// checked launch the order is the same for the same seed. Without a seed, blocks start in rank order.
+    /// Shuffles the order in which blocks start and lanes run. A kernel whose result depends on this order has a bug. In a checked launch,
+    /// the order is the same for the same seed. Without a seed, blocks start in the order of their ranks.
     ///
-    /// CUDA promises no order of blocks. So a block may wait for another only if that has started for sure, by a ticket that it took, say;
-    /// in a grid of more blocks than can be resident together, waiting for a block of lower rank is a deadlock in some orders.
+    /// CUDA promises no order of blocks. So a block may wait for another block only if that block has surely started, for example because
+    /// it has taken a ticket. If a grid has more blocks than can be resident together, a wait for a block of lower rank is a deadlock in
+    /// some orders.
     pub seed: Option<u64>,
-    /// The architecture that the emulator takes the place of, its compute capability times ten: kernels choose by it between ways to the
-    /// same result, such as copies to shared memory that take their time, from 80 on, and copies at once. Unless set, a seed
-    /// draws 75, 80 or 90, and without a seed it is 90.
+    /// The architecture that the emulator emulates: its compute capability times ten. Kernels choose a method by the architecture: for
+    /// example, copies to shared memory are asynchronous from 80, and immediate before. If it is not set, a seed chooses 75, 80 or 90;
+    /// without a seed it is 90.
     pub arch: Option<u32>,
-    /// OS threads that run blocks, unless `checked`; as many as the machine has cores unless set.
+    /// The number of OS threads that run blocks, unless `checked`. By default, it is the number of the machine's cores.
     pub threads: usize,
-    /// How long nothing may change in a launch whose lanes all wait in spin loops, before it ends as a deadlock: 2 s unless
-    /// set. A loop that waits for the host needs more.
+    /// How long all lanes of a launch may wait in spin loops without any change before the launch ends as a deadlock. The default is 2 s. A
+    /// loop that waits for the host needs more.
     pub deadlock_after: Duration,
-    /// Most shared memory that a block can have, in bytes: 227 KiB unless set, as on the largest GPUs, and at most. With 64 KiB
-    /// the emulator refuses what sm_75 does, and algorithms choose what fits there.
+    /// The most shared memory that a block can have, in bytes. The default and the maximum are 227 KiB, as on the largest GPUs. With 64
+    /// KiB, the emulator refuses the same launches as sm_75, and algorithms choose kernels that fit there.
     pub max_shared_bytes: usize,
-    /// Most bytes that the buffers of a device can have together; as many as the host has unless set. What does not fit is
-    /// [`Error::Allocation`](crate::Error::Allocation), as on a GPU whose memory is full. Counted are the buffers of a device and of its
-    /// clones. A device of the same number that was made by another call has the limit of its own options.
+    /// The most bytes that the buffers of a device can have together. By default, only the host's memory limits them. An allocation that
+    /// does not fit returns [`Error::Allocation`](crate::Error::Allocation), as on a GPU whose memory is full. The limit counts the buffers
+    /// of a device and of its clones. A device with the same number from another call has the limit of its own options.
     pub memory_bytes: Option<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! How tensors lie: shapes and strides, the loops over operands, and what views have in common.
+//! Layouts of tensors: shapes and strides, the loops over operands, and overlaps of views.
 
 pub(crate) mod nest;
 pub(crate) mod overlap;

@@ -1,18 +1,18 @@
-//! How the operands of a program lie: one nest of loops with a stride for each operand.
+//! The layouts of a program's operands: one nest of loops, with a stride for each operand and axis.
 
 use super::shape::{Layout, MAX_RANK, Shape, Strides};
 
-/// A shape and where each operand's elements lie in it, with as few axes as that takes.
+/// A shape and the layout of each operand in it, with as few axes as possible.
 #[derive(Clone, Debug)]
 pub(crate) struct Nest {
-    /// The axes that are left.
+    /// The number of axes of the nest.
     pub(crate) rank: usize,
     /// Their extents, outermost first.
     pub(crate) extents: [usize; MAX_RANK],
     pub(crate) operands: Vec<OperandLayout>,
     /// The number of elements.
     pub(crate) elements: usize,
-    /// Where the axes are that stay apart, counted from the shape's innermost axis.
+    /// The axes that stay apart, by their numbers in the shape, counted from the innermost.
     pub(crate) apart: [Option<Apart>; MAX_RANK],
 }
 
@@ -21,11 +21,11 @@ pub(crate) struct Nest {
 pub(crate) struct Apart {
     /// Of the nest.
     pub(crate) axis: u8,
-    /// Whether the nest runs from its last index to its first.
+    /// Whether the nest runs along the axis from the last index to the first.
     pub(crate) backwards: bool,
 }
 
-/// Axes by bits, counted from the innermost.
+/// A set of axes as bits, counted from the innermost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Axes(pub(crate) u16);
 
@@ -35,7 +35,7 @@ impl Axes {
     }
 }
 
-/// Where an operand's elements lie, in elements of its memory.
+/// The layout of an operand, in elements of its memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OperandLayout {
     pub(crate) offset: usize,
@@ -43,13 +43,13 @@ pub(crate) struct OperandLayout {
 }
 
 impl Nest {
-    /// The nest of operands that have `shape` all, in the order in which the first one's elements lie. `None` if there are more
+    /// The nest of operands that all have shape `shape`, in the order of the first operand's elements in memory. `None` if there are more
     /// elements than can be counted.
     pub(crate) fn new<'a>(shape: &Shape, layouts: impl Iterator<Item = &'a Layout>) -> Option<Self> {
         Self::keeping(shape, layouts, Axes::default())
     }
 
-    /// As [`new`](Self::new); some axes stay apart, even of one index.
+    /// As [`new`](Self::new), but some axes stay apart, even if they have one index.
     pub(crate) fn keeping<'a>(shape: &Shape, layouts: impl Iterator<Item = &'a Layout>, apart: Axes) -> Option<Self> {
         let elements = shape.elements()?;
         let mut operands: Vec<OperandLayout> =
@@ -59,11 +59,11 @@ impl Nest {
         let mut backwards = [false; MAX_RANK];
         if elements == 0 {
             axes.retain(|&axis| is_apart(axis));
-            // Steps that are never taken may be of any size.
+            // Steps that are never taken may have any size.
             operands.iter_mut().for_each(|operand| operand.strides = [0; MAX_RANK]);
         }
         if let Some(first) = operands.first().copied() {
-            // Backwards where the first operand lies backwards.
+            // An axis runs backwards if it runs backwards in the first operand.
             for &axis in axes.iter().filter(|&&axis| first.strides[axis] < 0) {
                 for operand in &mut operands {
                     let last = operand.strides[axis] * (shape[axis] as isize - 1);
@@ -88,8 +88,8 @@ impl Nest {
         Self { rank: 0, extents: [1; MAX_RANK], operands, elements, apart: [None; MAX_RANK] }
     }
 
-    /// The nest of operands whose axes come in groups, in which they are in order; and how many axes of each group are left. Axes
-    /// of different groups stay apart, as do those of `apart`, and none is empty. `None` if there are more elements than can be
+    /// The nest of operands whose axes are in groups, in the given order, and the number of axes that are left of each group. Axes of
+    /// different groups stay apart, and so do the axes of `apart`. No axis may be empty. `None` if there are more elements than can be
     /// counted.
     pub(crate) fn grouped<'a, const N: usize>(
         shape: &Shape,
@@ -108,8 +108,8 @@ impl Nest {
         Some((nest, all))
     }
 
-    /// Takes axes, outermost first; those of a group that continue each other, for every operand, become one, unless they stay
-    /// apart. Returns how many are left of each group.
+    /// Adds axes, outermost first. Axes of a group that continue each other, for every operand, become one axis, unless they stay apart.
+    /// Returns the number of axes that are left of each group.
     fn take_axes(&mut self, shape: &Shape, groups: &[&[usize]], apart: Axes) -> Vec<usize> {
         let given: Vec<Strides> = self.operands.iter().map(|operand| operand.strides).collect();
         for operand in &mut self.operands {
@@ -123,7 +123,7 @@ impl Nest {
                 let extent = shape[axis];
                 let (from_innermost, after_one) = (shape.rank() - 1 - axis, alone);
                 alone = apart.contains(from_innermost);
-                // The axis before this one goes on where this one ends.
+                // The axis before this one continues it.
                 let merges = self.rank > before
                     && !alone
                     && !after_one
@@ -148,7 +148,7 @@ impl Nest {
         ranks
     }
 
-    /// The extents that are left.
+    /// The extents of the nest.
     #[cfg(test)]
     pub(crate) fn extents(&self) -> &[usize] {
         &self.extents[..self.rank]
@@ -159,7 +159,7 @@ impl Nest {
         let mut dense = 1isize;
         (0..self.rank).rev().all(|axis| {
             let fits = self.operands[operand].strides[axis] == dense;
-            // Past the last axis it may be more than is counted.
+            // After the last axis, the product may overflow.
             dense = dense.wrapping_mul(self.extents[axis] as isize);
             fits
         })
@@ -175,7 +175,7 @@ impl Nest {
         self.apart.iter().any(Option::is_some)
     }
 
-    /// The indices of a place.
+    /// The indices of an element number.
     fn index(&self, place: usize) -> [usize; MAX_RANK] {
         let mut index = [0; MAX_RANK];
         let mut rest = place;
@@ -186,8 +186,8 @@ impl Nest {
         index
     }
 
-    /// Calls `row` with (first place among `places`, its indices, length) of each run along the innermost axis, of which there is
-    /// one.
+    /// Calls `row` with (first element among `places`, its indices, length) for each run along the innermost axis. The nest must have at
+    /// least one axis.
     pub(crate) fn rows(&self, places: std::ops::Range<usize>, mut row: impl FnMut(usize, &[usize; MAX_RANK], usize)) {
         let (inner, mut index, mut done) = (self.rank - 1, self.index(places.start), 0);
         while done < places.len() {
@@ -205,8 +205,8 @@ impl Nest {
         }
     }
 
-    /// Calls `run` with (first place among `places`, the operand's first element, stride, length) of each run of an operand along
-    /// the innermost axis.
+    /// Calls `run` with (first element among `places`, the operand's first element, stride, length) for each run of an operand along the
+    /// innermost axis.
     pub(crate) fn runs(
         &self,
         operand: usize,

@@ -1,9 +1,9 @@
-//! Whether views have elements in common, and whether a view has some twice: by arithmetic on strides.
+//! Tests whether two views have elements in common, and whether a view repeats elements, by arithmetic on strides.
 
 use super::shape::Layout;
 
-/// Whether two views of one memory have a byte in common; their elements are of `sizes` bytes. Exact, but for what takes long to
-/// find out: then yes.
+/// Whether two views of one memory have a byte in common. Their elements have `sizes` bytes. The answer is exact, except for cases that
+/// take long to decide: then it is yes.
 pub(crate) fn overlap(a: &Layout, b: &Layout, sizes: [usize; 2]) -> bool {
     let (Some(x), Some(y)) = (a.span(), b.span()) else { return true };
     let [m, n] = sizes.map(|size| size as i128);
@@ -11,7 +11,7 @@ pub(crate) fn overlap(a: &Layout, b: &Layout, sizes: [usize; 2]) -> bool {
     if x.0.max(y.0) >= x.1.min(y.1) {
         return false;
     }
-    // Steps from the first byte of `a` to one of its bytes, and back from such a one of `b` to its first.
+    // The steps lead from the first byte of `a` to any byte of `a`, and from any byte of `b` back to its first byte.
     let mut steps = Steps::default();
     for (layout, scale) in [(a, m), (b, -n)] {
         for (&extent, &stride) in layout.shape.iter().zip(&layout.strides) {
@@ -25,7 +25,7 @@ pub(crate) fn overlap(a: &Layout, b: &Layout, sizes: [usize; 2]) -> bool {
     steps.reach(b.offset as i128 * n - a.offset as i128 * m)
 }
 
-/// Whether two indices of a view mean one element. Exact, but for what takes long to find out: then yes.
+/// Whether two indices of a view mean the same element. The answer is exact, except for cases that take long to decide: then it is yes.
 pub(crate) fn repeats(layout: &Layout) -> bool {
     if layout.shape.contains(&0) {
         return false;
@@ -38,7 +38,7 @@ pub(crate) fn repeats(layout: &Layout) -> bool {
         .map(|(&extent, &stride)| ((stride as i128).abs(), extent as i128 - 1))
         .collect();
     axes.sort_unstable();
-    // Nearly always a step along an axis leads past all that the axes before reach.
+    // In most views, a step along an axis leads past all elements that the axes before it reach.
     let mut reach = 0;
     let passes = |&(stride, most): &(i128, i128)| {
         let passes = stride > reach;
@@ -48,7 +48,7 @@ pub(crate) fn repeats(layout: &Layout) -> bool {
     if axes.iter().all(passes) {
         return false;
     }
-    // Two indices of one element differ, along some axis first: by a sum of steps that is 0.
+    // If two indices mean the same element, they differ along a first axis, and the sum of all steps between them is 0.
     axes.iter().enumerate().any(|(at, &(stride, most))| {
         let mut steps = Steps::default();
         for &(stride, most) in &axes[at + 1..] {
@@ -59,7 +59,7 @@ pub(crate) fn repeats(layout: &Layout) -> bool {
     })
 }
 
-/// A distance that can be taken so many times: any number from `low` to `high`.
+/// A distance that can be taken any number of times from `low` to `high`.
 struct Step {
     size: i128,
     low: i128,
@@ -96,7 +96,7 @@ fn reaches(distance: i128, steps: &[Step], tries: &mut usize) -> bool {
     let low: i128 = rest.iter().map(|step| step.size * step.low).sum();
     let high: i128 = rest.iter().map(|step| step.size * step.high).sum();
     let divisor = rest.iter().fold(0, |divisor, step| greatest_common_divisor(divisor, step.size));
-    // Those counts after which the rest can still reach the distance.
+    // The counts of this step with which the rest can still reach the distance.
     let from = (-(high - distance).div_euclid(step.size)).max(step.low);
     let to = (distance - low).div_euclid(step.size).min(step.high);
     (from..=to).any(|count| {

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::ops::{Deref, Range};
 
-/// Most axes of a tensor.
+/// The most axes that a tensor can have.
 pub const MAX_RANK: usize = 9;
 
-/// The extents of a tensor, outermost first: at most [`MAX_RANK`], none for a single value.
+/// The extents of a tensor, outermost first. There are at most [`MAX_RANK`]; a single value has none.
 ///
-/// Made from arrays, slices and single numbers: `[3, 4].into()`, `5.into()`.
+/// Make a shape from an array, a slice or a single number: `[3, 4].into()`, `5.into()`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Shape {
     rank: u8,
@@ -32,7 +32,7 @@ impl Shape {
         self.rank.into()
     }
 
-    /// The number of elements; `None` if that is more than can be counted.
+    /// The number of elements; `None` if it overflows `usize`.
     pub fn elements(&self) -> Option<usize> {
         if self.contains(&0) {
             return Some(0);
@@ -40,7 +40,7 @@ impl Shape {
         self.iter().try_fold(1usize, |all, &extent| all.checked_mul(extent))
     }
 
-    /// The strides of elements in a row, innermost axis last.
+    /// The strides of contiguous elements, innermost axis last.
     pub(crate) fn contiguous_strides(&self) -> Strides {
         let mut strides = [0; MAX_RANK];
         let mut stride = 1isize;
@@ -57,7 +57,7 @@ impl Shape {
         Self::new(&extents)
     }
 
-    /// The shape that both broadcast to, as in NumPy: axes are matched from the innermost, an extent of 1 is repeated.
+    /// The shape to which both broadcast, as in NumPy: axes are matched from the innermost, and an extent of 1 is repeated.
     pub fn broadcast(&self, other: &Self) -> Option<Self> {
         let (long, short) = if self.rank >= other.rank { (self, other) } else { (other, self) };
         let mut shape = *long;
@@ -94,7 +94,7 @@ impl fmt::Debug for Shape {
     }
 }
 
-/// What can be a shape. A slice of more than [`MAX_RANK`] extents is not a shape; calls that take one return an error.
+/// A type that converts to a shape. A slice of more than [`MAX_RANK`] extents is not a shape; a call that takes it returns an error.
 pub trait IntoShape {
     #[doc(hidden)]
     fn extents(&self) -> &[usize];
@@ -131,15 +131,15 @@ impl<T: IntoShape + ?Sized> IntoShape for &T {
     }
 }
 
-/// Steps between elements along each axis, in elements; those beyond the rank are 0.
+/// The steps between elements along each axis, in elements. Steps beyond the rank are 0.
 pub(crate) type Strides = [isize; MAX_RANK];
 
-/// Where the elements of a view lie: in elements of its memory.
+/// The layout of a view, in elements of its memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Layout {
     pub(crate) shape: Shape,
     pub(crate) strides: Strides,
-    /// Of the element with all indices 0.
+    /// The offset of the element whose indices are all 0.
     pub(crate) offset: usize,
 }
 
@@ -148,7 +148,7 @@ impl Layout {
         Self { shape, strides: shape.contiguous_strides(), offset: 0 }
     }
 
-    /// With a stride for each axis. `None` if there are more or fewer.
+    /// Makes a layout with a stride for each axis. `None` if the numbers of strides and axes differ.
     pub(crate) fn strided(shape: Shape, strides: &[isize], offset: usize) -> Option<Self> {
         if strides.len() != shape.rank() {
             return None;
@@ -165,7 +165,7 @@ impl Layout {
             || self.shape.iter().enumerate().all(|(axis, &extent)| extent == 1 || self.strides[axis] == dense[axis])
     }
 
-    /// The elements of the memory between the first and the last of the view; `None` if it leaves what can be counted.
+    /// The range of the memory from the first to the last element of the view; `None` if the numbers overflow.
     pub(crate) fn span(&self) -> Option<Range<usize>> {
         if self.shape.contains(&0) {
             return Some(self.offset..self.offset);
@@ -182,7 +182,7 @@ impl Layout {
         Some(usize::try_from(low).ok()?..usize::try_from(high + 1).ok()?)
     }
 
-    /// How many elements of memory there are from the first to the last, both counted.
+    /// The number of elements of memory from the first to the last element, both included.
     pub(crate) fn reach(&self) -> u128 {
         if self.shape.contains(&0) {
             return 0;
@@ -205,7 +205,7 @@ impl Layout {
         Some(Self { shape: *shape, strides, offset: self.offset })
     }
 
-    /// Whether an index means the same place in both, whatever index it is.
+    /// Whether every index means the same element of the memory in both.
     pub(crate) fn same_places(&self, other: &Self) -> bool {
         let strides = self.strides.iter().zip(&other.strides);
         self.shape == other.shape
@@ -226,15 +226,16 @@ pub struct AxisSlice {
 }
 
 impl AxisSlice {
-    /// Every `step`-th element; from the last one backwards if it is negative. A step of 0 is refused by the call that slices.
+    /// Takes every `step`-th element, and goes backwards from the last element if `step` is negative. The call that slices refuses a step
+    /// of 0.
     pub fn by(self, step: isize) -> Self {
         Self { step, ..self }
     }
 
-    /// The first index, the number of indices and whether the axis stays, on an axis of `extent`; `None` if the step is 0 or a single
-    /// index lies outside.
+    /// The first index, the number of indices, and whether the axis stays, on an axis of extent `extent`. `None` if the step is 0 or a
+    /// single index is out of bounds.
     pub(crate) fn resolve(self, extent: usize) -> Option<(usize, usize, isize, bool)> {
-        // An extent may be more than an `isize` holds.
+        // An extent may be larger than an `isize`.
         let len = extent as i128;
         let from_end = |at: isize| at as i128 + if at < 0 { len } else { 0 };
         if self.single {
@@ -280,7 +281,7 @@ impl From<isize> for AxisSlice {
     }
 }
 
-/// Slices of the leading axes: one, a tuple of up to [`MAX_RANK`], an array or a slice of [`AxisSlice`].
+/// Slices of the leading axes: a single one, a tuple of up to [`MAX_RANK`], or an array or a slice of [`AxisSlice`].
 pub trait IntoSlices {
     #[doc(hidden)]
     fn slices(self) -> Vec<AxisSlice>;

@@ -1,4 +1,4 @@
-//! What stencils read of a split tensor around the place that is computed.
+//! The elements of a split tensor that stencils read around the element that is computed.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use crate::expr::layout::shape::{Layout, Shape};
 use crate::expr::neighbours::neighbour::{Rule, Shift};
 use crate::expr::neighbours::weighted::Taps;
 
-/// What a stencil reads of a split tensor for one place.
+/// The elements that a stencil reads of a split tensor for one result.
 pub(crate) enum Beside {
     /// An element at a distance.
     Neighbour(Arc<Shift>),
     /// A weighted sum of elements along the innermost axis.
     Weighted(Arc<Taps>),
-    /// An element at a distance, of an interior stencil, which has places for a part of the rows only.
+    /// An element at a distance, for an interior stencil, which has results for a part of the rows only.
     Inside(Box<Inside>),
 }
 
 impl Beside {
-    /// The shape of its values, of a tensor of a shape.
+    /// The shape of the values, if the tensor has shape `whole`.
     pub(super) fn shape(&self, whole: Shape) -> Shape {
         match self {
             Self::Inside(inside) => inside_shape(whole, inside),
@@ -26,7 +26,7 @@ impl Beside {
         }
     }
 
-    /// What is read for neighbours outside; `None` if there are none.
+    /// The rule for neighbours outside; `None` if there are no such neighbours.
     pub(super) fn rule(&self) -> Option<Rule> {
         match self {
             Self::Neighbour(shift) => Some(shift.rule),
@@ -35,7 +35,7 @@ impl Beside {
         }
     }
 
-    /// How many rows it reads before the first one that is computed, and after the last, of a tensor of a shape.
+    /// How many rows the stencil reads before the first row that is computed, and after the last, if the tensor has shape `whole`.
     pub(super) fn reach(&self, whole: Shape) -> [usize; 2] {
         let rank = whole.rank();
         let sides = |low: isize, high: isize| [low.min(0).unsigned_abs(), high.max(0).unsigned_abs()];
@@ -43,13 +43,13 @@ impl Beside {
             Self::Neighbour(shift) => sides(shift.by[rank - 1], shift.by[rank - 1]),
             Self::Weighted(taps) if rank == 1 => sides(taps.first, taps.first + taps.weights.len() as isize - 1),
             Self::Weighted(_) => [0; 2],
-            // One row is each place's, wherever it is.
+            // A tensor of one row repeats this row for all results.
             Self::Inside(_) if whole[0] == 1 => [0; 2],
             Self::Inside(inside) => [0, inside.frame.before[rank - 1] + inside.frame.after[rank - 1]],
         }
     }
 
-    /// In the text of an expression, of a tensor of that name.
+    /// The text in an expression, for a tensor with this name.
     pub(crate) fn describe(&self, name: &str, rank: usize) -> String {
         match self {
             Self::Neighbour(shift) => format!("{name}{:?}", shift.offsets(rank)),
@@ -72,7 +72,7 @@ fn inside_shape(whole: Shape, Inside { frame, .. }: &Inside) -> Shape {
     shape.unwrap_or(whole)
 }
 
-/// Of some rows of a tensor, which are those that an interior stencil reads for its places, what it reads along the other axes.
+/// The part of `rows` that an interior stencil reads along the other axes. `rows` are the rows that it reads.
 pub(super) fn inside_rows(rows: Layout, inside: &Inside) -> Layout {
     let Layout { shape, strides, mut offset } = rows;
     let (rank, is_empty, count) = (shape.rank(), shape.contains(&0), shape[0]);

@@ -14,10 +14,11 @@ use crate::expr::graph::View;
 use crate::expr::tensor::Tensor;
 
 impl<T: Scalar> SplitTensor<T> {
-    /// The same elements split in another way: a copy. Rows that stay on their device are copied there, and others between devices.
+    /// Copies the elements to a new tensor with another split. Rows that stay on their device are copied there, and all other rows are
+    /// copied between devices.
     ///
-    /// On GPUs the copy is only enqueued, and copies what a kernel that faults has left. The fault comes from [`Split::synchronize`] of this
-    /// tensor's split.
+    /// On GPUs, the copy is only enqueued. If a kernel has a fault, the copy takes what this kernel has left, and [`Split::synchronize`] of
+    /// this tensor's split returns the fault.
     ///
     /// ```
     /// use kernel_primitives::expr::SplitTensor;
@@ -34,7 +35,7 @@ impl<T: Scalar> SplitTensor<T> {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Allocation`] if a device has not enough memory, and [`Error::WrongDevice`] between GPUs and the emulator.
+    /// Returns [`Error::Allocation`] if a device does not have enough memory, and [`Error::WrongDevice`] between GPUs and the emulator.
     #[track_caller]
     pub fn resplit(&self, split: &Split) -> Result<Self> {
         let copy = Self::uninit(split, self.shape())?;
@@ -42,8 +43,8 @@ impl<T: Scalar> SplitTensor<T> {
         Ok(copy)
     }
 
-    /// Copies the elements of `other`, which has the same shape and is split in any way. Only the rows that are on two devices go from one
-    /// to another.
+    /// Copies the elements of `other`, which must have the same shape, and may be split in any way. A row goes between devices only if its
+    /// two devices differ.
     ///
     /// # Errors
     ///
@@ -57,7 +58,7 @@ impl<T: Scalar> SplitTensor<T> {
         self.copy_rows("`SplitTensor::copy_from`", other)
     }
 
-    /// Copies the elements of `other`, which has the same shape.
+    /// Copies the elements of `other`, which must have the same shape.
     fn copy_rows(&self, call: &'static str, other: &Self) -> Result<()> {
         let row = row_elements(&self.shape());
         for one in moves(&self.view.bounds, &other.view.bounds) {
@@ -68,7 +69,7 @@ impl<T: Scalar> SplitTensor<T> {
         Ok(())
     }
 
-    /// All elements on the device of a stream: a copy, enqueued as that of [`resplit`](Self::resplit).
+    /// Copies all elements to a new tensor on the device of a stream. The copy is enqueued as in [`resplit`](Self::resplit).
     ///
     /// # Errors
     ///
@@ -83,8 +84,8 @@ impl<T: Scalar> SplitTensor<T> {
         Ok(all)
     }
 
-    /// The elements of a tensor of one device split over devices: a copy. On GPUs it is only enqueued, and a fault of a kernel that should
-    /// have written the tensor comes from the stream of that kernel.
+    /// Copies the elements of a tensor of one device to a new split tensor. On GPUs, the copy is only enqueued. If a kernel that should
+    /// have written the tensor has a fault, the stream of that kernel returns it.
     ///
     /// # Errors
     ///
@@ -102,7 +103,7 @@ impl<T: Scalar> SplitTensor<T> {
     }
 }
 
-/// Copies so many elements of one view to another, whose elements are of `T` and lie in a row, from elements on that these have.
+/// Copies `len` elements of one contiguous view to another, from and to given element numbers. The elements have type `T`.
 pub(super) fn copy<T: Scalar>(
     call: &'static str,
     to: (&Arc<View>, usize),

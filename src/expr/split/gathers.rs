@@ -1,8 +1,8 @@
-//! Gathers from split tensors: what they give is brought to the devices that compute with it.
+//! Gathers from split tensors: the items are copied to the devices that compute with them.
 //!
-//! A device that has all of the vector reads it. If it asks for more than the vector is, it gets a copy of it, and the expression's kernel
-//! gathers from that. Otherwise its indices are computed by a kernel of their own, and an exchange gives it a tensor with an item for each, which
-//! the expression reads like any other.
+//! A device that has the whole vector reads it. If an exchange would move more bytes than the vector has, the device receives a copy of the
+//! vector, and the expression's kernel gathers from the copy. Otherwise a separate kernel computes the device's indices, and an exchange
+//! fills a tensor with the item of each index. The expression reads this tensor like any other.
 
 use std::collections::BTreeMap;
 use std::panic::Location;
@@ -27,7 +27,7 @@ const CALL: &str = "`expr::gather`";
 
 /// The gathers from split tensors in an expression.
 pub(super) struct Gathers {
-    /// Each after those in its index.
+    /// A gather comes after the gathers in its index.
     all: Vec<Gathered>,
 }
 
@@ -35,20 +35,20 @@ struct Gathered {
     /// The gather in the expression.
     node: Arc<Node>,
     view: Arc<SplitView>,
-    /// By the number of the device; nothing until it is brought.
+    /// The source on each device, by the device's number. It is empty until the items are copied.
     brought: BTreeMap<usize, Source>,
 }
 
-/// What a device reads in place of a gather.
+/// The data that a device reads in place of a gather.
 enum Source {
-    /// The vector, by its indices.
+    /// The whole vector. The kernel gathers from it.
     Whole(Arc<View>),
-    /// An item for each place.
+    /// The item for each element.
     Items(Arc<View>),
 }
 
 impl Gathers {
-    /// Those of an expression that is computed for `rows`. They are checked, and nothing is brought.
+    /// Finds and checks the gathers of an expression that is computed for `rows`. Copies nothing.
     pub(super) fn new(place: &'static Location<'static>, root: &Arc<Node>, rows: Rows<'_>) -> Result<Self> {
         let mut all: Vec<Gathered> = Vec::new();
         rewritten(root, |node, _| {
@@ -79,12 +79,12 @@ impl Gathers {
         Ok(Self { all })
     }
 
-    /// Whether there are none.
+    /// Whether there are no gathers.
     pub(super) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// What a device has in place of a gather, whose new arguments are given.
+    /// The node that replaces a gather on a device. `new` are its new arguments.
     pub(super) fn on(&self, gather: &Arc<Node>, device: usize, new: Arguments) -> Arc<Node> {
         let known = self.all.iter().find(|known| Arc::ptr_eq(&known.node, gather));
         let Gathered { view, brought, .. } = known.expect("all gathers are found");
@@ -93,7 +93,7 @@ impl Gathers {
                 convert(node(Kind::View(items.clone()), items.dtype, arguments([])), gather.dtype)
             }
             Some(Source::Whole(whole)) => node(Kind::Gather(whole.clone()), gather.dtype, new),
-            // Of the same form, to be checked.
+            // A gather of the same form, for the checks.
             None => node(Kind::Gather(view.shards[device].clone()), gather.dtype, new),
         }
     }
@@ -107,7 +107,7 @@ impl Gathers {
         })
     }
 
-    /// Brings all to the devices of `rows`, of results of a shape, when the halos are there.
+    /// Copies all items to the devices of `rows`, for results of a shape. The halos must be there.
     pub(super) fn bring(
         &mut self,
         place: &'static Location<'static>,
@@ -159,7 +159,7 @@ fn has_all(view: &SplitView, device: usize) -> bool {
     view.bounds[device + 1] - view.bounds[device] == view.shape[0]
 }
 
-/// All elements on the device of a stream. Devices begin with different parts, so that not all read from one.
+/// Copies all elements to the device of a stream. Each device begins with another part, so that they do not all read from one device.
 fn collected(stream: &Stream, device: usize, view: &SplitView) -> Result<Arc<View>> {
     let devices = view.shards.len();
     with_type!(view.dtype, T => {
@@ -172,7 +172,7 @@ fn collected(stream: &Stream, device: usize, view: &SplitView) -> Result<Arc<Vie
     })
 }
 
-/// The values of an expression on a device, one after the other: where they are, if they are in memory.
+/// The values of an expression on a device, as a contiguous view: the memory itself, if the values are in memory.
 fn computed(place: &'static Location<'static>, stream: &Stream, shape: Shape, root: Arc<Node>) -> Result<Arc<View>> {
     if let Kind::View(view) = &root.kind
         && view.layout.shape == shape
@@ -187,7 +187,7 @@ fn computed(place: &'static Location<'static>, stream: &Stream, shape: Shape, ro
     Ok(target)
 }
 
-/// The items of indices on some devices, of the shapes given, as tensors of `U`.
+/// Gathers the items of indices on some devices, as tensors of `U` with the given shapes.
 fn items<T, U, G, S>(
     place: &'static Location<'static>,
     streams: &[Stream],

@@ -1,8 +1,9 @@
 //! Tensors that are split over devices, and expressions of them.
 //!
-//! [`tensor`] has the type, [`view`] what expressions know of it, [`assign`] makes an expression one of each device, [`reduce`] reduces on
-//! each device and then across, and [`copy`] moves rows between devices. [`beside`] is what stencils read, and [`halo`] brings it.
-//! [`gathers`] brings what is gathered from split tensors, and [`owners`] says whose items indices are of.
+//! [`tensor`] has the type, and [`view`] the part of it that expressions know. [`assign`] turns an expression into one expression for each
+//! device. [`reduce`] reduces on each device and then over the devices. [`copy`] moves rows between devices. [`beside`] describes the
+//! elements that stencils read, and [`halo`] copies them to the devices. [`gathers`] does the same for gathers from split tensors, and
+//! [`owners`] finds the device that has the item of an index.
 
 mod assign;
 mod beside;

@@ -1,4 +1,4 @@
-//! Whose items indices are of: what a gather over devices sorts them by.
+//! The owners of the items of indices. A gather over devices sorts its indices by owner.
 
 use std::ops::Range;
 use std::panic::Location;
@@ -14,7 +14,7 @@ use crate::expr::layout::shape::{Layout, MAX_RANK, Shape};
 use crate::expr::program::lower;
 use crate::expr::tensor::Tensor;
 
-/// The first so many elements of a buffer as a vector that is read.
+/// A read-only vector of the first `len` elements of a buffer.
 pub(crate) fn vector_of<T: Scalar>(stream: &Stream, buffer: &Buffer<T>, len: usize) -> Arc<View> {
     let layout = Layout::contiguous(vector(len));
     Tensor::<T>::at(Arc::new(Storage::shared(buffer)), stream.clone(), layout).view
@@ -24,18 +24,19 @@ fn vector(len: usize) -> Shape {
     Shape::new(&[len]).unwrap_or(Shape::SCALAR)
 }
 
-/// What some indices of a vector that lies in parts want.
+/// The items that some indices of a vector name. The vector is divided into parts.
 pub(crate) struct Wanted {
     /// The number of the part that has the item.
     part: Tensor<u16>,
-    /// The number of the index among these.
+    /// The number of each index.
     number: Tensor<u32>,
     /// The number of the item in its part.
     item: Tensor<u32>,
 }
 
 impl Wanted {
-    /// Of a range of indices. The parts end at `ends`; none is empty, and none has 2^32 items. An index outside is a fault.
+    /// Computes the items of a range of indices. The parts end at `ends`; no part is empty or has 2^32 items. An index out of bounds is a
+    /// fault.
     pub(crate) fn of(
         (place, call): (&'static Location<'static>, &'static str),
         index: &Arc<View>,
@@ -46,11 +47,12 @@ impl Wanted {
         let index =
             index.with_layout(Layout { offset: index.layout.offset + range.start, ..Layout::contiguous(vector(len)) });
         let all = ends.last().copied().unwrap_or(0);
-        // The narrower of two types for what is computed, if it has all ends.
+        // The computation takes the narrower of two types, if this type can hold all ends.
         let is_narrow = index.dtype.size() <= 4 && !index.dtype.is_signed() && u32::try_from(all).is_ok();
         let dtype = if is_narrow { DType::U32 } else { DType::U64 };
         let given = node(Kind::View(index.clone()), index.dtype, arguments([]));
-        // As many elements as the vector has, which are all one: reading them finds what is outside, as on one device.
+        // A vector with as many elements as `x`, which are all the same element. A gather from it finds indices out of bounds, as on one
+        // device.
         let zeros = Tensor::<u16>::zeros(stream, 1)?.view;
         let zeros = zeros.with_layout(Layout { shape: vector(all), strides: [0; MAX_RANK], offset: 0 });
         let mut part = node(Kind::Gather(zeros), DType::U16, arguments([given.clone()]));
@@ -76,7 +78,7 @@ impl Wanted {
         Ok(made)
     }
 
-    /// The parts, the numbers of the indices, and those of the items.
+    /// The parts, the numbers of the indices, and the numbers of the items.
     pub(crate) fn slices(&self) -> (BufferSlice<'_, u16>, BufferSlice<'_, u32>, BufferSlice<'_, u32>) {
         let in_a_row = "what was just made lies in a row";
         let [number, item] = [&self.number, &self.item].map(|made| made.as_slice().expect(in_a_row));

@@ -1,4 +1,4 @@
-//! Reductions of split tensors: on each device, and then across.
+//! Reductions of split tensors: on each device, and then over the devices.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use crate::expr::program::lower;
 use crate::expr::reduce::{Finish, Fold, Over, ReductionExpr, Spec, axes_of, kept_of};
 use crate::expr::tensor::Tensor;
 
-/// A reduction of what is split, as it was checked.
+/// A checked reduction of a split input.
 struct Plan<'a> {
     place: &'static Location<'static>,
     root: &'a Arc<Node>,
     split: Split,
     bounds: Vec<usize>,
-    /// Of what is reduced.
+    /// The shape of the input.
     shape: Shape,
     axes: Vec<usize>,
-    /// Of the results.
+    /// The shape of the results.
     kept: Shape,
     spec: Spec,
     halos: Halos,
@@ -36,7 +36,7 @@ struct Plan<'a> {
 }
 
 impl<T: Scalar> ReductionExpr<T> {
-    /// Of an expression of this shape that is split over devices: for those that have no tensor, such as random numbers.
+    /// Gives the expression a shape and a split. An expression without a tensor, such as random numbers, needs them.
     ///
     /// ```
     /// use kernel_primitives::expr::{Functions, Reductions, le, scalar, square, uniform};
@@ -55,7 +55,7 @@ impl<T: Scalar> ReductionExpr<T> {
         self
     }
 
-    /// Computes a reduction along other axes than the outermost one into a new tensor, which is split as what is reduced.
+    /// Computes a reduction along other axes than the outermost axis into a new tensor, which is split as the input.
     ///
     /// ```
     /// use kernel_primitives::expr::{Reductions, SplitTensor};
@@ -72,8 +72,8 @@ impl<T: Scalar> ReductionExpr<T> {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Expression`] if nothing is split, or if the outermost axis is reduced, so that the results are of one device, and
-    /// the errors of [`tensor`](Self::tensor).
+    /// Returns [`Error::Expression`] if the input is not split, or if the outermost axis is reduced, so that the results are on one device,
+    /// and the errors of [`tensor`](Self::tensor).
     #[track_caller]
     pub fn split_tensor(&self) -> Result<SplitTensor<T>> {
         let place = Location::caller();
@@ -93,13 +93,13 @@ impl<T: Scalar> ReductionExpr<T> {
         Ok(result)
     }
 
-    /// Whether what is reduced is split, as far as the reduction itself says so.
+    /// Whether [`over_split`](Self::over_split) has given the reduction a split.
     pub(in crate::expr) fn is_over_split(&self) -> bool {
         matches!(self.over, Some(Over::Split(..)))
     }
 
-    /// Computes a reduction of what is split, along the outermost axis among others, into a new tensor of the first device. The split is
-    /// that on whose streams it is computed.
+    /// Computes a reduction of a split input along the outermost axis, and perhaps other axes, into a new tensor on the first device. Also
+    /// returns the split on whose streams it is computed.
     pub(in crate::expr) fn collected(&self, place: &'static Location<'static>) -> Result<(Tensor<T>, Split)> {
         let mut plan = self.plan(place)?;
         if !plan.axes.contains(&0) {
@@ -193,11 +193,11 @@ impl Plan<'_> {
         let shards = self.rows().shards_or_first();
         let (device, first, rows) = shards[0];
         let is_of_nothing = reduced.clone().any(|extent| extent == 0);
-        // Nothing is read, or all of it on the device that has the result.
+        // Nothing is read, or all of it is on the device that has the result.
         if is_of_nothing || device == 0 && shards.len() == 1 {
             return self.reduce(device, (first, rows), target, self.spec);
         }
-        // What each device has is combined in the type that it is formed in.
+        // The results of the devices are combined in the type in which they were formed.
         let from = self.root.dtype;
         let mut total: Option<Partial> = None;
         for (device, first, rows) in shards {
@@ -233,7 +233,7 @@ impl Plan<'_> {
         self.store(target, convert(value, to))
     }
 
-    /// The elements of a row that go to one result.
+    /// The number of elements of a row that go to one result.
     fn reduced_row(&self) -> u64 {
         self.axes.iter().skip(1).fold(1u64, |all, &axis| all.saturating_mul(self.shape[axis] as u64))
     }
@@ -247,7 +247,7 @@ impl Plan<'_> {
         with_type!(dtype, E => Ok(Tensor::<E>::uninit(stream, self.kept)?.view))
     }
 
-    /// Results on the device of a stream: themselves if they are there.
+    /// Copies results to the device of a stream. Returns the results themselves if they are there already.
     fn brought(&self, home: &Stream, there: Arc<View>, dtype: DType) -> Result<Arc<View>> {
         if there.storage.is_on(home.device()) {
             return Ok(there);
@@ -259,15 +259,15 @@ impl Plan<'_> {
     }
 }
 
-/// What some devices have.
+/// The combined result of some devices.
 struct Partial {
     value: Arc<Node>,
-    /// Where the value was, if that is looked for.
+    /// The index of the value, if the reduction returns an index.
     index: Option<Arc<Node>>,
 }
 
 impl Partial {
-    /// With what comes later: of a lower place wins what is as good.
+    /// Combines this with the result of later devices. Of equal values, the one with the lower index wins.
     fn combined(self, later: Self, fold: Fold) -> Self {
         let op = match fold {
             Fold::Sum => Op::Add,
@@ -280,7 +280,7 @@ impl Partial {
                 let (a, b) = (&self.value, &later.value);
                 let (low, high) = if fold == Fold::ArgMin { (b, a) } else { (a, b) };
                 let mut is_later = node(Kind::Op(Op::Lt), DType::Bool, arguments([low.clone(), high.clone()]));
-                // The first NaN is the best of all.
+                // The first NaN wins over all values.
                 if a.dtype.is_float() {
                     let nan = |x: &Arc<Node>| function(Op::IsNan, x.clone());
                     is_later = function_of_two(Op::Or, is_later, nan(b));

@@ -1,4 +1,4 @@
-//! What expressions know of a split tensor.
+//! Split tensors as expressions see them.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use crate::expr::dtype::DType;
 use crate::expr::graph::View;
 use crate::expr::layout::shape::Shape;
 
-/// A tensor whose rows, along its outermost axis, lie on several devices.
+/// A tensor whose rows, along its outermost axis, are on several devices.
 pub(crate) struct SplitView {
     pub(crate) split: Split,
-    /// Of at least one axis.
+    /// The shape, with at least one axis.
     pub(crate) shape: Shape,
     /// The first row of each device, and the number of rows.
     pub(crate) bounds: Vec<usize>,
-    /// The rows of each device, which lie in a row.
+    /// The rows of each device, which are contiguous.
     pub(crate) shards: Vec<Arc<View>>,
     pub(crate) dtype: DType,
     /// Room around the shards, if there is any.
@@ -30,7 +30,7 @@ impl SplitView {
         self.shape == other.shape && a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same_as(b))
     }
 
-    /// Which rows are on which device, in words.
+    /// A text that says which rows are on which device.
     pub(crate) fn describe(&self) -> String {
         self.split.describe(&self.bounds)
     }
@@ -40,7 +40,7 @@ impl SplitView {
     }
 }
 
-/// Rows as they are split: what an expression is computed for.
+/// The split of the rows for which an expression is computed.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'a> {
     pub(super) split: &'a Split,
@@ -48,7 +48,7 @@ pub(super) struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Whether each row is on the same device by both.
+    /// Whether each row is on the same device in both.
     pub(super) fn are_those_of(&self, other: Rows<'_>) -> bool {
         self.bounds == other.bounds && self.split.has_devices_of(other.split)
     }
@@ -59,7 +59,7 @@ impl Rows<'_> {
         ranges.enumerate().map(|(device, (first, rows))| (device, first, rows)).filter(|(.., rows)| *rows > 0)
     }
 
-    /// As [`shards`](Self::shards). Of no rows, the first device stands for all, so that mistakes are found.
+    /// As [`shards`](Self::shards). If there are no rows, returns the first device, so that mistakes are still found.
     pub(super) fn shards_or_first(&self) -> Vec<(usize, usize, usize)> {
         let mut shards: Vec<_> = self.shards().collect();
         if shards.is_empty() {
@@ -78,8 +78,8 @@ pub(super) fn with_rows(shape: Shape, rows: usize) -> Shape {
     shape.map(|extents| extents[0] = rows).unwrap_or(shape)
 }
 
-/// The elements of a row.
+/// The number of elements of a row.
 pub(super) fn row_elements(shape: &Shape) -> usize {
-    // Of no rows they may be more than can be counted.
+    // If there are no rows, a row may have more elements than can be counted.
     shape.iter().skip(1).fold(1usize, |all, &extent| all.saturating_mul(extent))
 }
