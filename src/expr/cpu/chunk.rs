@@ -1,4 +1,4 @@
-//! The steps of a plan over a chunk of elements.
+//! Runs the steps of a plan over a chunk of elements.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// The values of the first result, of the chunk that was computed last.
+    /// The values of the first result for the latest chunk.
     pub(in crate::expr) fn value(&self, registers: *mut u64, places: Range<usize>) -> *const u8 {
         match self.values[0] {
             // SAFETY: of a register in the plan.
@@ -93,7 +93,7 @@ impl Plan<'_> {
                             cast(&[x], wide, len);
                             x = wide;
                         }
-                        // In turn, so that the last is the sum.
+                        // Two registers alternate, such that the last one is the sum.
                         let (sum, before) = if (count - k) % 2 == 1 { (to, other) } else { (other, to) };
                         let before = before.cast_const();
                         match &kernels.multiply_add {
@@ -185,7 +185,7 @@ unsafe fn gather(memory: &Memory, index: *const u8, dtype: DType, to: *mut u8, l
     None
 }
 
-/// Random numbers of elements. Neighbours come of one draw, which is made once.
+/// Computes random numbers of elements. Neighbouring elements share a draw, which is computed once.
 ///
 /// # Safety
 /// Room for as many numbers as there are elements.

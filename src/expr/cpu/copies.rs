@@ -1,4 +1,4 @@
-//! Elements from memory to memory, by their bytes.
+//! Copies of elements in memory, byte by byte or at strides.
 
 /// # Safety
 /// `size` readable bytes.

@@ -1,7 +1,7 @@
 //! Reductions on the CPU.
 //!
-//! What is reduced is cut into pieces of a size that does not depend on the number of cores. Each piece has accumulators of its own;
-//! those of one result are combined in the order of the pieces, so that every run gives the same bits.
+//! The input is divided into pieces, whose size does not depend on the number of cores. Each piece has its own accumulators. The
+//! accumulators of one result are combined in the order of the pieces, so that every run gives the same bits.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -16,27 +16,27 @@ use crate::expr::dtype::{DType, Scalar, with_type};
 use crate::expr::graph::{Math, Op};
 use crate::expr::reduce::{Finish, Fold, Spec};
 
-/// Elements of a piece, about, and the most columns of one.
+/// The approximate number of elements of a piece, and the most columns of a piece.
 const PIECE: usize = 1 << 14;
 
-/// The most columns of a piece that has not all of the depth, or as much of it as makes a piece of so many.
+/// The most columns of a piece that has only a part of the depth.
 const BAND: usize = 1 << 10;
 
-/// The most pieces where several have a result in common: what each has is kept until all are done. That is an accumulator of 16 bytes
-/// for each of up to [`BAND`] columns: 4 MiB in all.
+/// The most pieces if several pieces share a result. The accumulators of each piece are kept until all pieces are done: 16 bytes for each
+/// of up to [`BAND`] columns, which is 4 MiB in all.
 const SHARED: usize = 256;
 
-/// A reduction of something: of the program's only result.
+/// A reduction of the program's only result.
 pub(crate) struct FoldJob {
-    /// Its nest is that of the result and of the inputs.
+    /// The job, whose nest is that of the result and of the inputs.
     pub(crate) job: Job,
-    /// How many axes there are of the results' outer ones, of those that are reduced, and of the results' inner ones.
+    /// The numbers of the results' outer axes, of the reduced axes, and of the results' inner axes.
     pub(crate) ranks: [usize; 3],
     pub(crate) spec: Spec,
     pub(crate) result: Memory,
 }
 
-/// The places of the nest: rows of results, what is reduced for each, and columns of results.
+/// The extents of the nest: rows of results, elements that are reduced for each result, and columns of results.
 #[derive(Clone, Copy)]
 struct Extents {
     rows: usize,
@@ -45,7 +45,7 @@ struct Extents {
 }
 
 impl Extents {
-    /// The first place of a row, at some depth.
+    /// The first element of a row, at some depth.
     fn place(&self, row: usize, depth: usize) -> usize {
         (row * self.depth + depth) * self.columns
     }
@@ -67,8 +67,8 @@ impl FoldJob {
     fn run_of<T: Scalar + Ordered>(&self, folder: &dyn Folder<T>) -> Result<(), Diagnosis> {
         let Extents { rows, depth, columns } = self.extents();
         let plan = self.job.plan();
-        // A piece is some of the depth of a band of columns, or all of some rows.
-        // With all of the depth, if that leaves enough columns, there is nothing to combine.
+        // A piece is some of the depth of a band of columns, or all of some rows. A piece with all of the depth needs no combination. It is
+        // used if this leaves enough columns.
         let band = columns.min((PIECE / depth).max(BAND));
         let bands = columns.div_ceil(band);
         let share = (SHARED / (rows * bands)).max(1);
@@ -123,7 +123,7 @@ impl FoldJob {
         Ok(())
     }
 
-    /// The accumulators of some columns of a row of results over some of the depth.
+    /// Computes the accumulators of some columns of a row of results, over a part of the depth.
     fn piece<T: Scalar>(
         &self,
         plan: &Plan<'_>,
@@ -218,19 +218,19 @@ impl FoldJob {
     }
 }
 
-/// An accumulator: a value, and where it was.
+/// An accumulator: a value, and its index.
 type Item<T> = (T, u64);
 
 trait Folder<T>: Send + Sync {
     fn identity(&self) -> Item<T>;
     fn combine(&self, a: Item<T>, b: Item<T>) -> Item<T>;
-    /// Combines values that all have one index into accumulators of their own.
+    /// Combines values that all have the same index, each with its own accumulator.
     fn each(&self, items: &mut [Item<T>], values: &[T], index: u64);
-    /// Combines values that have indices from `index`.
+    /// Combines values with consecutive indices, starting at `index`, with one accumulator.
     fn run(&self, item: Item<T>, values: &[T], index: u64) -> Item<T>;
 }
 
-/// By values alone.
+/// Combines values without indices.
 struct Plain<T, F> {
     identity: T,
     combine: F,
@@ -249,7 +249,7 @@ impl<T: Scalar, F: Fn(T, T) -> T + Send + Sync> Folder<T> for Plain<T, F> {
         }
     }
     fn run(&self, item: Item<T>, values: &[T], _: u64) -> Item<T> {
-        // Several chains, so that one operation does not wait for the one before.
+        // There are several chains, so that an operation does not wait for the one before.
         const CHAINS: usize = 16;
         let mut chains = [self.identity; CHAINS];
         let (whole, rest) = values.as_chunks::<CHAINS>();
@@ -263,7 +263,7 @@ impl<T: Scalar, F: Fn(T, T) -> T + Send + Sync> Folder<T> for Plain<T, F> {
     }
 }
 
-/// By values, with the index of the first that is best.
+/// Combines values, and keeps the index of the first best value.
 struct Indexed<F>(F);
 
 impl<F> Indexed<F> {
@@ -283,7 +283,7 @@ impl<F> Indexed<F> {
     }
 }
 
-/// The worst value, and the index of none.
+/// Starts with the worst value, and the index of no element.
 struct WithWorst<T, F>(Indexed<F>, T);
 
 impl<T: Scalar + Ordered, F: Fn(T, T) -> bool + Send + Sync> Folder<T> for WithWorst<T, F> {
@@ -327,7 +327,7 @@ fn arithmetic<T: Scalar>(fold: Fold) -> Box<dyn Folder<T>> {
 /// The folder of `N`, if that is `T`.
 fn number<N: Scalar + Arithmetic, T: Scalar>(fold: Fold) -> Option<Box<dyn Folder<T>>> {
     let folder: Box<dyn Folder<N>> = match fold {
-        // Of floats −0, which leaves a sum of −0 alone.
+        // For floats, the identity is −0, so that a sum of −0 stays −0.
         Fold::Sum => Box::new(Plain { identity: N::ZERO.neg(), combine: |a: N, b: N| Arithmetic::add(a, b) }),
         _ => Box::new(Plain { identity: N::ONE, combine: |a: N, b: N| Arithmetic::mul(a, b) }),
     };

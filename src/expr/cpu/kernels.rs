@@ -1,4 +1,4 @@
-//! What computes an operator over a chunk of elements of any type.
+//! Kernels that compute an operator over a chunk of elements of any type.
 
 use primitives_gpu::element::{
     Arithmetic, Bits as _, ConvertTo, Divide, Float, Integer, Magnitude, Ordered, Quotient, Real,
@@ -25,7 +25,7 @@ fn map1<A: Copy + 'static, O: 'static>(f: impl Fn(A) -> O + Send + Sync + 'stati
     })
 }
 
-/// Of arguments of the chunk's length; of a single value each, where `uniform` says so, of which one is none.
+/// A kernel of two arguments of the chunk's length. An argument is a single value if `uniform` says so; this holds for at most one of them.
 fn map2<A: Copy + 'static, B: Copy + 'static, O: 'static>(
     uniform: [bool; 2],
     f: impl Fn(A, B) -> O + Send + Sync + 'static,
@@ -90,7 +90,7 @@ fn map3<A: Copy + 'static, B: Copy + 'static, O: 'static>(f: impl Fn(A, B, B) ->
     })
 }
 
-/// A quotient: a division of integers by zero is a fault.
+/// A kernel for a quotient. A division of integers by zero is a fault.
 fn quotient<T: Divisor>(uniform: [bool; 2], f: impl Fn(T, T) -> T + Send + Sync + 'static) -> Kernel {
     let kernel = map2(uniform, f);
     if !T::INTEGER {
@@ -145,12 +145,12 @@ macro_rules! among {
     };
 }
 
-/// What computes an operator whose first argument is of type `from`.
+/// The kernel of an operator whose first argument has type `from`.
 pub(in crate::expr) fn kernel(op: Op, from: DType, to: DType) -> Kernel {
     kernel_of(op, from, to, [false; 2])
 }
 
-/// As [`kernel`]; of an operator of two arguments, one of which may be the same for all elements: a single value.
+/// As [`kernel`], but one of two arguments may be a single value for all elements.
 pub(super) fn kernel_of(op: Op, from: DType, to: DType, uniform: [bool; 2]) -> Kernel {
     match op {
         Op::Neg => among!(from, numbers, T => map1(|a: T| Arithmetic::neg(a))),
@@ -190,7 +190,7 @@ pub(super) fn kernel_of(op: Op, from: DType, to: DType, uniform: [bool; 2]) -> K
     }
 }
 
-/// Bits to shift by: a negative number, or one that a word does not hold, is more than there are.
+/// The number of bits to shift by. A negative number, or one that a word does not hold, becomes more than the number of bits.
 fn shift(by: impl TryInto<u32>) -> u32 {
     by.try_into().unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! Programs on the CPU: instruction by instruction over chunks of elements that stay in the caches, on all cores.
+//! Runs programs on the CPU: instruction by instruction, over chunks of elements that stay in the caches, on all cores.
 
 mod chunk;
 mod copies;
@@ -21,17 +21,17 @@ use super::layout::nest::Nest;
 use super::neighbours::neighbour::Shift;
 use super::program::Program;
 
-/// Elements of a chunk: a few registers of that many fit in a first-level cache, and while one chunk is computed the processor
-/// fetches the next ahead, which it does for about a kilobyte of each operand.
+/// The number of elements of a chunk. A few registers of this size fit in a first-level cache. While one chunk is computed, the processor
+/// prefetches the next one; it prefetches about a kilobyte of each operand.
 pub(crate) const CHUNK: usize = 256;
 
-/// Chunks that a core takes at once.
+/// The number of chunks that a core takes at once.
 const CHUNKS_EACH: usize = 64;
 
-/// A program with its operands: first those that are written, then those that are read.
+/// A program with its operands: first the results, then the inputs.
 pub(crate) struct Job {
     pub(crate) program: Program,
-    /// Of the results, then of the inputs that are not gathered.
+    /// The nest of the results, then of the inputs that are not gathered.
     pub(crate) nest: Nest,
     pub(crate) results: Vec<Memory>,
     pub(crate) inputs: Vec<Memory>,
@@ -41,11 +41,11 @@ pub(crate) struct Job {
 /// Where an operand's elements are.
 #[derive(Clone, Copy)]
 pub(crate) struct Memory {
-    /// Of the memory that offsets count in.
+    /// The address of the memory in which offsets count.
     pub(crate) address: u64,
     /// Bytes of an element.
     pub(crate) size: usize,
-    /// The operand in the nest; of a gathered input (offset, stride, extent) instead.
+    /// The operand in the nest. A gathered input has (offset, stride, extent) instead.
     pub(crate) placement: Placement,
 }
 
@@ -61,7 +61,7 @@ impl Memory {
     }
 }
 
-/// Computes elements of the arguments: `None`, or what is wrong with them.
+/// Computes elements from the arguments. Returns a fault if an argument is invalid.
 pub(super) type Kernel = Box<dyn Fn(&[*const u8], *mut u8, usize) -> Option<Diagnosis> + Send + Sync>;
 
 /// A value of up to eight bytes, first byte first, aligned for every type.
@@ -75,7 +75,7 @@ enum Place {
     Register(usize),
     /// One value for all elements.
     Uniform(usize),
-    /// In the memory of an operand that is contiguous.
+    /// In the memory of a contiguous operand.
     Input(usize),
     Result(usize),
 }
@@ -86,35 +86,36 @@ enum Step {
         takes: Vec<Place>,
         to: Place,
     },
-    /// One value for all elements, of so many bytes.
+    /// Fills a register with one value for all elements.
     Fill {
         uniform: usize,
         size: usize,
         to: usize,
     },
-    /// What is wrong whatever the elements are.
+    /// A fault that does not depend on the elements.
     Fail(Diagnosis),
-    /// Elements of an input that are not contiguous.
+    /// Copies elements of an input that are not contiguous to a register.
     Pack {
         input: usize,
         to: usize,
     },
-    /// Elements of an input beside the places.
+    /// Copies neighbours from an input to a register.
     Neighbour {
         input: usize,
-        /// Along the axes of the nest.
+        /// The shift along the axes of the nest.
         shift: Shift,
         to: usize,
     },
-    /// Weighted sums of an input's elements around the places.
+    /// Computes weighted sums of an input's elements.
     Weighted {
         input: usize,
         taps: usize,
         kernels: Box<WeightKernels>,
-        /// Of the sums, of those before, of the elements, of these in the type of the sum, and of weights or products.
+        /// The registers of the sums, of the sums before, of the elements, of the elements in the type of the sum, and of weights or
+        /// products.
         registers: [usize; 5],
     },
-    /// The places of an operand without memory.
+    /// Computes the values of an index.
     Index {
         operand: usize,
         to: usize,
@@ -132,33 +133,33 @@ enum Step {
         element: Place,
         to: Place,
     },
-    /// Elements of a result that is not contiguous, or whose memory is read too.
+    /// Copies elements to a result that is not contiguous, or whose memory is also read.
     Unpack {
         from: Place,
         result: usize,
     },
 }
 
-/// What weighted sums are computed by.
+/// The kernels of weighted sums.
 struct WeightKernels {
-    /// To the type of the sum, if that is another.
+    /// Converts elements to the type of the sum, if the types differ.
     cast: Option<Kernel>,
-    /// By one weight.
+    /// Multiplies by one weight.
     multiply: Kernel,
     add: Kernel,
-    /// In place of both, of weights in a register.
+    /// Replaces the product and the sum, with the weights in a register.
     multiply_add: Option<Kernel>,
-    /// Bytes of a sum.
+    /// The size of a sum in bytes.
     size: usize,
 }
 
-/// A job in steps.
+/// The steps of a job.
 pub(super) struct Plan<'a> {
     job: &'a Job,
     steps: Vec<Step>,
     /// Values that are the same for all elements.
     uniforms: Vec<Word>,
-    /// Registers that hold one of them all the time, with the size of an element.
+    /// Registers that always hold one of these values, with the size of an element.
     resident: Vec<(usize, usize, usize)>,
     registers: usize,
     /// Where the results' values are.

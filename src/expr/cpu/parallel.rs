@@ -1,13 +1,13 @@
-//! Pieces of work on all cores.
+//! Runs pieces of work on all cores.
 //!
-//! Whoever calls [`pieces`] may hold locks, and may be a thread of a pool that steals work, such as rayon's. A thread that waits
-//! inside such a pool runs other work meanwhile, which may want a lock that the same thread holds. Here that cannot happen:
+//! The caller of [`pieces`] may hold locks, and may be a thread of a work-stealing pool, such as rayon's. A thread that waits inside such a
+//! pool runs other work meanwhile, which may need a lock that the same thread holds. Here this cannot happen:
 //!
-//! - The caller computes pieces of its own work only, and then waits only for pieces of it that helpers have begun.
-//! - A helper takes work only while it has none, and waits for nothing inside a piece. The exception is a piece that calls
-//!   [`pieces`] itself: its helper is a caller then, which can compute all of its pieces without anybody's help.
+//! - The caller computes only pieces of its own work, and then waits only for pieces of it that helpers have started.
+//! - A helper takes work only while it has none, and does not wait inside a piece. The exception is a piece that calls [`pieces`] itself:
+//!   its helper is then a caller, which can compute all of its pieces without help.
 //!
-//! So each wait is for a piece that a thread is computing, and waits form no circle.
+//! So each wait is for a piece that a thread is computing, and waits form no cycle.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -17,8 +17,8 @@ use std::thread;
 
 use primitives_host::storage::{Running, resume, running};
 
-/// Computes `count` pieces, each on one thread, with what `local` makes once a thread. The error is that of the first piece that
-/// has one, whatever the threads; pieces after it may not have been computed.
+/// Computes `count` pieces, each on one thread, with a value that `local` makes once for each thread. The error is always that of the first
+/// piece that has one, for any number of threads. Pieces after it may not have been computed.
 pub(crate) fn pieces<L, E: Send>(
     count: usize,
     local: impl Fn() -> L + Sync,
@@ -27,7 +27,7 @@ pub(crate) fn pieces<L, E: Send>(
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
     let first: Mutex<Option<(usize, E)>> = Mutex::new(None);
-    // Pieces begin in order, and all that have begun are finished: the first error is among them.
+    // Pieces start in order, and all pieces that have started are finished. So the first error is among them.
     let claim = || match failed.load(Ordering::Relaxed) {
         false => Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&at| at < count),
         true => None,
@@ -52,13 +52,13 @@ pub(crate) fn pieces<L, E: Send>(
     first.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), |(_, error)| Err(error))
 }
 
-/// The threads that help.
+/// The helper threads.
 struct Crew {
     threads: usize,
     shared: Mutex<Vec<Shared>>,
-    /// Told when there is new work.
+    /// Notified when there is new work.
     work: Condvar,
-    /// Told when a helper leaves work.
+    /// Notified when a helper leaves work.
     left: Condvar,
 }
 
@@ -67,7 +67,7 @@ struct Shared {
     number: usize,
     /// Takes pieces until there are none. The lifetime is erased, see [`Crew::share`].
     run: &'static (dyn Fn() + Sync),
-    /// The launch that it is of.
+    /// The launch to which the work belongs.
     launch: Option<Arc<Running>>,
     open: bool,
     helpers: usize,
@@ -97,7 +97,7 @@ impl Crew {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls `run` here, and meanwhile in up to `helpers` threads.
+    /// Calls `run` on this thread, and at the same time on up to `helpers` threads.
     fn share(&'static self, helpers: usize, run: &(dyn Fn() + Sync)) {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -123,7 +123,7 @@ impl Crew {
         }
     }
 
-    /// What a helper does for ever.
+    /// The endless loop of a helper.
     fn help(&self) {
         let mut all = self.lock();
         loop {

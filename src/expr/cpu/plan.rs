@@ -1,4 +1,4 @@
-//! Plans: the steps of a program over a chunk, and where each value is.
+//! Plans: the steps of a program over a chunk, and the place of each value.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,7 +11,7 @@ use crate::expr::dtype::DType;
 use crate::expr::graph::{MAX_ARGUMENTS, Op};
 use crate::expr::program::What;
 
-/// Registers that hold one value all the time; more than that are filled for each chunk.
+/// The most registers that always hold one value. All others are filled for each chunk.
 const RESIDENT: usize = 16;
 
 impl WeightKernels {
@@ -155,7 +155,7 @@ impl Job {
                 }
             };
             places.push(place);
-            // The registers of values that are used no more, and those that were filled for this alone.
+            // The registers of values that are not used any more, and those that were filled only for this step.
             let dead = |&value: &u32| (last_use[value as usize] == at).then(|| places[value as usize]);
             let filled =
                 takes.iter().zip(instruction.takes()).filter(|(take, value)| **take != places[**value as usize]);
@@ -174,7 +174,7 @@ impl Job {
             if result >= self.results.len() {
                 plan.spread(&mut from, code[value as usize].dtype.size(), &mut free);
             } else if from != Place::Result(result) {
-                // An element that another result overwrites is read before.
+                // An element that another result overwrites must be read before.
                 if let Place::Input(input) = from
                     && (0..self.results.len())
                         .any(|other| other != result && self.results[other].address == self.inputs[input].address)
@@ -191,7 +191,7 @@ impl Job {
         plan
     }
 
-    /// Whether a result's elements are contiguous, in memory that no other operand has.
+    /// Whether a result's elements are contiguous, in memory that no other operand uses.
     fn is_direct(&self, result: usize) -> bool {
         let Some(memory) = self.results.get(result) else { return false };
         let others = self.results.iter().enumerate().filter(|(other, _)| *other != result).map(|(_, memory)| memory);
@@ -201,7 +201,7 @@ impl Job {
 }
 
 impl Plan<'_> {
-    /// A register that is free.
+    /// Takes a free register.
     fn register(&mut self, free: &mut Vec<usize>) -> usize {
         free.pop().unwrap_or_else(|| {
             self.registers += 1;
@@ -214,7 +214,7 @@ impl Plan<'_> {
         Place::Uniform(self.uniforms.len() - 1)
     }
 
-    /// Where the value of an instruction goes: the last that reads or writes a result's memory writes it at once.
+    /// The place for the value of an instruction. The last instruction that reads or writes a result's memory writes the result directly.
     fn result(&mut self, at: usize, free: &mut Vec<usize>) -> Place {
         let result = self.job.program.results.iter().position(|&value| value as usize == at);
         match result.filter(|&result| self.job.is_direct(result)) {
@@ -223,7 +223,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Puts a uniform value of elements of so many bytes into a register.
+    /// Fills a register with a uniform value of elements of `size` bytes.
     fn spread(&mut self, place: &mut Place, size: usize, free: &mut Vec<usize>) {
         let Place::Uniform(uniform) = *place else { return };
         let value = self.uniforms[uniform];
@@ -231,7 +231,7 @@ impl Plan<'_> {
         let register = match known {
             Some(known) => known.0,
             None if self.resident.len() < RESIDENT => {
-                // Never given back: it holds its value for all chunks.
+                // The register is never freed: it holds its value for all chunks.
                 self.registers += 1;
                 self.resident.push((self.registers - 1, uniform, size));
                 self.registers - 1

@@ -1,4 +1,4 @@
-//! Products of sparse matrices on the CPU's cores: each row by one thread, from the left.
+//! Products of sparse matrices on the CPU's cores. One thread adds up each row, from the left.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -16,10 +16,10 @@ use crate::expr::dtype::{Numeric, Scalar};
 use crate::expr::graph::View;
 use crate::kernels::device::{SELL_BEGIN, SELL_ROWS};
 
-/// Rows that a thread takes at once.
+/// The number of rows that a thread takes at once.
 const ROWS: usize = 512;
 
-/// Elements of a memory that outlives the work on it.
+/// Elements of a memory, which outlives the work on it.
 struct Elements<T> {
     address: u64,
     len: usize,
@@ -38,7 +38,7 @@ impl<T: Element> Elements<T> {
         Self { address: buffer.address(), len: buffer.len(), of: PhantomData }
     }
 
-    /// Those of a vector that lies in a row.
+    /// The elements of a contiguous vector.
     fn in_row(view: &View) -> Self {
         let address = view.storage.address() + (view.layout.offset * size_of::<T>()) as u64;
         Self { address, len: view.layout.shape[0], of: PhantomData }
@@ -103,7 +103,7 @@ where
     };
     arrays(Storage::shared(indices));
     arrays(Storage::shared(values));
-    // The columns say which items are read. This emulator checks nothing, so that nobody asks whether they have been written.
+    // The columns say which items are read. This emulator is unchecked, so it does not check whether they have been written.
     let nothing = |_: &mut dyn FnMut(Range<usize>)| ();
     let read = |storage, name| StorageUse { storage, write: false, ranges: Box::new(nothing), name };
     let mut uses: Vec<StorageUse<'_>> = kept.iter().map(|memory| read(memory, "the matrix")).collect();

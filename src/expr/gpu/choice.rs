@@ -1,4 +1,4 @@
-//! Which kernel operands get: with tiles or patches where these pay, and where it may have as many parameters.
+//! Chooses the kernel for operands: with tiles or patches if these pay, and if the kernel can have so many parameters.
 
 use super::Operands;
 use crate::expr::ptx::{self, Variant};
@@ -6,7 +6,7 @@ use crate::expr::ptx::{self, Variant};
 impl Operands<'_> {
     /// The kernel that is launched.
     pub(super) fn variant(&self) -> Variant {
-        // Long programs take one element a thread: their code is fetched in each launch anew, and more registers make fewer threads.
+        // In long programs, a thread takes one element: each launch fetches their code again, and more registers allow fewer threads.
         const INSTRUCTIONS: usize = 128;
         let program = &self.lowered.program;
         let most = (INSTRUCTIONS / program.code.len().max(1)).clamp(1, ptx::most_computed(program).min(16));
@@ -24,16 +24,16 @@ impl Operands<'_> {
         if self.fits(&transposing) { transposing } else { variant }
     }
 
-    /// One with tiles of rows, if there can be such and they pay, or if they are asked for `always`.
+    /// The variant with tiles of rows, if tiles are possible, and if they pay or `always` is set.
     pub(super) fn row_tiled(&self, always: bool) -> Option<Variant> {
         let operands = (&self.sizes[..], &self.addresses[..], self.kinds());
         let tiled = Variant::row_tiled(&self.lowered.program, self.nest, operands, always);
         tiled.filter(|tiled| self.fits(tiled))
     }
 
-    /// Whether a kernel may have the parameters. Tiles and patches take strides of operands that otherwise lie in a row as a whole.
+    /// Whether the parameters fit. Kernels with tiles and patches also need the strides of contiguous operands.
     fn fits(&self, variant: &Variant) -> bool {
-        /// So few are never too many.
+        /// So few operands always fit.
         const FEW: usize = 32;
         let program = &self.lowered.program;
         variant.operands.len() + program.inputs.len() + program.scalars.len() <= FEW

@@ -1,4 +1,4 @@
-//! Kernels of programs: made when they are first needed, kept as long as the program runs, and launched.
+//! Kernels of programs: they are written at their first use, kept until the process ends, and launched.
 
 mod choice;
 #[cfg(test)]
@@ -22,7 +22,7 @@ use super::program::{FastHasher, FastMap, Lowered, Program};
 use super::ptx::steps::StepsForm;
 use super::ptx::{self, ENTRY, Kinds, NoKernel, Param, THREADS, Variant};
 
-/// What the host checks that a kernel's text was made for its launch.
+/// A number by which the host checks that a kernel's text was written for its launch.
 const LAYOUT: u64 = 0x6b70_6578_7072_0001;
 
 struct Cached {
@@ -32,7 +32,7 @@ struct Cached {
     info: &'static KernelInfo,
 }
 
-/// What a kernel is, beside its program.
+/// The form of a kernel, in addition to its program.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum KernelForm {
     Once(Variant),
@@ -49,10 +49,10 @@ impl KernelForm {
     }
 }
 
-/// By hash.
+/// All kernels, by hash.
 static KERNELS: RwLock<FastMap<u64, Vec<Cached>>> = RwLock::new(FastMap::with_hasher(BuildHasherDefault::new()));
 
-/// The kernel of a program for operands that lie in one way. Its text and its loaded code stay: what computes is computed again.
+/// The kernel of a program for one layout of operands. Its text and its loaded code are kept, because most expressions are computed again.
 fn kernel(program: &Program, form: &KernelForm, arch: u32, name: &dyn Fn() -> String) -> Result<&'static KernelInfo> {
     let hash = BuildHasherDefault::<FastHasher>::default().hash_one((arch, program, form));
     let find = |kernels: &FastMap<u64, Vec<Cached>>| {
@@ -98,11 +98,11 @@ pub(crate) struct Operands<'a> {
     targets: &'a [&'a Arc<View>],
     lowered: &'a Lowered,
     nest: &'a Nest,
-    /// Of the targets, then of the inputs that are not gathered: addresses of first elements, and bytes of an element. Of an index,
-    /// which comes after them, the first value, as if that were an address, of elements of a byte.
+    /// The addresses of the first elements: of the targets, then of the inputs that are not gathered. The indices come after them: the
+    /// first value of an index stands for an address, and its elements count as one byte.
     addresses: Vec<u64>,
     sizes: Vec<usize>,
-    /// Where their memories begin.
+    /// Where the operands' memories begin.
     memories: Vec<u64>,
 }
 
@@ -151,7 +151,7 @@ impl<'a> Operands<'a> {
         KernelForm::Once(self.variant()).text(&self.lowered.program, arch)
     }
 
-    /// The kernel, loaded by its first launch, and what it is launched with.
+    /// The kernel, which its first launch loads, and its launch arguments.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "there is no GPU"))]
     pub(crate) fn ready(&self, name: &dyn Fn() -> String) -> Result<Ready> {
         let device = self.targets[0].stream.device();
@@ -164,7 +164,7 @@ impl<'a> Operands<'a> {
         Ok(Ready { info, words: self.words(&variant, count), dims })
     }
 
-    /// What a kernel counts: elements if all operands are linear, else tiles of rows, or vectors.
+    /// The number of units that a kernel computes: elements if all operands are linear, and tiles of rows or vectors otherwise.
     fn count(&self, variant: &Variant) -> usize {
         match variant.row {
             Some(tile) => self.nest.elements / self.along(variant, 0) * tile.tiles(self.along(variant, 0)),
@@ -191,7 +191,7 @@ impl<'a> Operands<'a> {
         self.nest.extents[axis]
     }
 
-    /// The extent along an axis, of the innermost in vectors.
+    /// The extent along an axis; along the innermost axis, in vectors.
     fn vectors(&self, variant: &Variant, axis: usize) -> usize {
         let inner = axis + 1 == self.nest.rank;
         self.nest.extents[axis] / if inner { usize::from(variant.width) } else { 1 }
@@ -254,7 +254,7 @@ impl<'a> Operands<'a> {
     }
 }
 
-/// A kernel and all that it is launched with, but for the control.
+/// A kernel and all its launch arguments, except the control.
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "there is no GPU"))]
 pub(crate) struct Ready {
     info: &'static KernelInfo,
@@ -270,7 +270,7 @@ impl Ready {
         self.launch_with(targets, &lowered.inputs, None)
     }
 
-    /// As [`launch`](Self::launch), with memory of the kernel's own.
+    /// As [`launch`](Self::launch), with temporary memory for the kernel.
     fn launch_with(&self, targets: &[&Arc<View>], reads: &[Arc<View>], own: Option<&Storage>) -> Result<()> {
         // On the stack unless there are many.
         const FEW: usize = 32;
@@ -285,7 +285,7 @@ impl Ready {
         for (param, word) in params.iter_mut().zip(&self.words) {
             *param = std::ptr::from_ref(word).cast_mut().cast();
         }
-        // What is written is in use as what is read is.
+        // A memory that is written counts as one use, even if it is also read.
         let read = reads.iter().filter(|view| !targets.iter().any(|target| target.storage.same_as(&view.storage)));
         let written = targets.iter().map(|view| (&*view.storage, true));
         let uses = written.chain(read.map(|view| (&*view.storage, false))).chain(own.map(|own| (own, true)));
@@ -296,7 +296,7 @@ impl Ready {
     }
 }
 
-/// A kernel of several steps, and what it is launched with.
+/// A kernel of several steps, and its launch arguments.
 pub(crate) struct StepsLaunch<'a> {
     pub(crate) program: &'a Program,
     pub(crate) form: &'a StepsForm,
@@ -344,7 +344,7 @@ pub(crate) fn reduce(
     let (major, minor) = device.compute_capability.unwrap_or((0, 0));
     let info = kernel(&lowered.program, &KernelForm::Once(fold.variant.clone()), 10 * major + minor, name)?;
     let folding = fold.variant.fold.expect("it folds");
-    // What blocks of a shared result have, 16 bytes each, after the counters, which are zero.
+    // Accumulators of the blocks that share a result, 16 bytes each, after the counters, which are zero.
     let memory = match folding.split {
         false => None,
         true => {
@@ -352,7 +352,7 @@ pub(crate) fn reduce(
             let counters = fold.blocks.next_multiple_of(4) / 2;
             let words = counters + 2 * fold.blocks * fold.parts * items;
             let buffer = match target.stream.buffer_zeroed::<u64>(words) {
-                // A graph keeps it. A launch leaves the counters as they were, but for one with a fault, so each launch clears them.
+                // The graph keeps the memory. A launch leaves the counters at zero, unless it has a fault. So each launch clears them.
                 Err(Error::Capture { .. }) if storage::keeps_memory(&target.stream) => {
                     let mut buffer = target.stream.device().stream()?.buffer_zeroed(words)?;
                     buffer.slice_mut(..counters)?.set_zero(&target.stream)?;
@@ -384,10 +384,10 @@ pub(crate) fn reduction_text(target: &Arc<View>, lowered: &Lowered, reduced: &Re
 /// A reduction's launch.
 struct FoldLaunch {
     variant: Variant,
-    /// Blocks that have results of their own, and how many share each of these.
+    /// The number of groups of blocks with their own results, and the number of blocks in each group.
     blocks: usize,
     parts: usize,
-    /// Of the results, in rows and in vectors of columns; of what is reduced for each, in vectors and in elements.
+    /// The size of the results, in rows and in vectors of columns, and the size of the input of each, in vectors and in elements.
     rows: usize,
     columns: usize,
     depth: usize,
@@ -395,7 +395,7 @@ struct FoldLaunch {
 }
 
 impl Operands<'_> {
-    /// How to reduce.
+    /// Chooses the launch of a reduction.
     fn fold(&self, reduced: &Reduced, multiprocessors: usize) -> FoldLaunch {
         let Reduced { nest, ranks, spec } = reduced;
         let extent = |axes: std::ops::Range<usize>| nest.extents[axes].iter().product::<usize>();
@@ -451,13 +451,13 @@ impl Operands<'_> {
     }
 }
 
-/// What a kernel divides by.
+/// The words of a divisor: a kernel divides by multiplication.
 fn divisor(extent: usize) -> [u64; 3] {
     let (multiplier, shift) = u32::reciprocal(extent as u32);
     [extent as u64, multiplier.into(), shift.into()]
 }
 
-/// The driver's words name lines of a text that nobody sees: they are shown with them.
+/// Adds the lines of the kernel's text that the driver's message names, because the user cannot see this text.
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "there is no GPU"))]
 fn with_lines(error: Error, info: &KernelInfo) -> Error {
     let Error::Load { kernel, device, mut reason, driver } = error else { return error };

@@ -1,10 +1,10 @@
-//! Kernels as tests run them: their texts, and what they are launched with.
+//! Kernels for tests: their texts, and their launch arguments.
 
 use primitives_host::Result;
 
 use super::{KernelForm, Operands};
 
-/// A kernel's text, and what it is launched with.
+/// A kernel's text, and its launch arguments.
 pub(crate) struct KernelText {
     pub(crate) text: String,
     /// The parameters but for the control.
@@ -16,7 +16,7 @@ pub(crate) struct KernelText {
 }
 
 impl Operands<'_> {
-    /// The kernel as it is launched; of row tiles wherever these can be, if so asked.
+    /// The kernel as it is launched. If `always_tiles` is set, it has row tiles whenever these are possible.
     pub(crate) fn written(&self, always_tiles: bool, arch: u32) -> Result<KernelText> {
         let tiled = if always_tiles { self.row_tiled(true) } else { None };
         let variant = tiled.unwrap_or_else(|| self.variant());
