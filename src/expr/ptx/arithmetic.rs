@@ -1,6 +1,6 @@
 //! The arithmetic of programs in PTX, element by element.
 //!
-//! Every operation rounds, and nothing is contracted: the results are those of the CPU, but for the elementary functions.
+//! Every operation rounds, and none is contracted: the results are those of the CPU, except for the elementary functions.
 
 use primitives_host::FunctionCode;
 

@@ -1,5 +1,5 @@
-//! Where neighbours of a thread's vectors are: their indices along each axis, as the boundary says, and the addresses of their rows, each
-//! computed once.
+//! The positions of the neighbours of a thread's vectors: their indices along each axis, by the rule of the boundary, and the addresses of
+//! their rows. Each is computed once.
 
 use std::collections::BTreeMap;
 

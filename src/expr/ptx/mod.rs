@@ -1,7 +1,7 @@
-//! Programs as PTX.
+//! Writes programs as PTX.
 //!
-//! A kernel computes tiles of its results, a tile a block: each thread takes a few vectors of the tile at a stride of the block,
-//! so that all accesses of a warp lie in a row; it loads all that it needs, computes and stores.
+//! Each block of a kernel computes a tile of the results. Each thread takes a few vectors of the tile at a stride of the block, so that all
+//! accesses of a warp are contiguous. A thread loads all its inputs, then computes, then stores.
 
 mod arithmetic;
 mod around;
@@ -39,7 +39,7 @@ use super::program::{Program, What};
 /// Threads of a block, unless it is a large one.
 pub(crate) const THREADS: usize = 256;
 
-/// How many elements a thread computes at once at most. Divisions of integers take so many registers that 16 would spill some.
+/// The most elements that a thread computes at once. Divisions of integers take so many registers that 16 elements would spill some.
 pub(crate) fn most_computed(program: &Program) -> usize {
     if program.divides_integers() { 8 } else { usize::MAX }
 }
@@ -51,21 +51,22 @@ pub(crate) const ENTRY: &str = "kernel_primitives_expression";
 pub(crate) enum NoKernel {
     /// The function has no code for the architecture.
     NoCode(&'static str),
-    /// The parameters take so many bytes, more than [`PARAM_BYTES`].
+    /// The parameters take this many bytes, which is more than [`PARAM_BYTES`].
     Parameters(usize),
 }
 
-/// The most that a kernel's parameters may take.
+/// The most bytes that a kernel's parameters may take.
 pub(crate) const PARAM_BYTES: usize = 4096;
 
-/// The architecture that a text for another names, and the version of PTX times ten.
+/// The architecture that the text for `arch` names as its target, and the version of PTX times ten.
 pub(crate) fn target_of(arch: u32) -> (u32, u32) {
     let targets = [(120, 87), (100, 86), (90, 78), (89, 78), (86, 71), (80, 70), (75, 63)];
     targets.into_iter().find(|(target, _)| *target <= arch).unwrap_or((75, 63))
 }
 
-/// What kernels begin with where launches of a stream may overlap, as those of the library: they wait for the launch before, and let the next
-/// one begin when all of their blocks have begun. The wait orders no loads of memory that stays as it is (`global.nc`).
+/// The first instructions of kernels if launches of a stream may overlap, as for the library's kernels. They wait for the launch before,
+/// and let the next launch start when all of their blocks have started. The wait does not order loads of constant memory contents
+/// (`global.nc`).
 pub(crate) fn overlap(target: u32) -> &'static str {
     if target >= 90 { "    griddepcontrol.wait;\n    griddepcontrol.launch_dependents;\n" } else { "" }
 }
@@ -112,14 +113,14 @@ pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u6
         text.push_str(item);
         text.push('\n');
     }
-    // To save registers ptxas would spill some where there is a call, and compute again what long programs have. These have loads enough
-    // under way with 80 registers. Row tiles take few as they are.
+    // To save registers, ptxas would spill some at calls, and would recompute values of long programs. These programs have enough loads
+    // under way with 80 registers. Row tiles take few registers anyway.
     let registers = if program.divides_integers() {
         ".minnctapersm 1\n"
     } else if program.code.len() > LONG && variant.row.is_none() {
         ".minnctapersm 3\n"
     } else if matches!(target, 90 | 100) && takes_few_registers(program, variant) {
-        // With 48 registers, where ptxas would take 56 to read more at once.
+        // This limits the kernel to 48 registers. Otherwise ptxas would take 56 to read more at once.
         ".minnctapersm 5\n"
     } else {
         ""
@@ -135,8 +136,8 @@ pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u6
     Ok(text)
 }
 
-/// Whether rows in turn are computed of little but what is around them, a word each. Constants outside take predicates and more registers, and
-/// so do distances to the other side.
+/// Whether rows that are computed in turn need few registers: they read little except their neighbours, of one word each. Constants outside
+/// take predicates and more registers, and so do distances to the other side.
 fn takes_few_registers(program: &Program, variant: &Variant) -> bool {
     variant.patch.is_some_and(|patch| patch.in_turn)
         && program.inputs.iter().all(|input| input.shifted)
@@ -145,10 +146,10 @@ fn takes_few_registers(program: &Program, variant: &Variant) -> bool {
         && program.code.iter().all(|one| one.dtype.size() <= 4)
 }
 
-/// Instructions of a long program.
+/// The number of instructions of a long program.
 const LONG: usize = 32;
 
-/// Stands for the instruction that passes the stream's control to functions.
+/// A placeholder for the instruction that passes the stream's control to functions.
 const SET_CONTROL: &str = "$control";
 
 struct Kernel<'a> {
@@ -164,13 +165,13 @@ struct Kernel<'a> {
     field: Field<'a>,
 }
 
-/// What a thread is to compute: addresses of operands, or values of indices.
+/// The elements that a thread computes: addresses of operands, or values of indices.
 #[derive(Clone)]
 struct At {
-    /// None for single operands.
+    /// `None` for single operands.
     addresses: Vec<Option<Reg>>,
     offsets: Vec<usize>,
-    /// Along the axes of the nest, where neighbours need them.
+    /// The indices along the axes of the nest, if neighbours need them.
     index: Vec<Option<Reg>>,
 }
 
@@ -194,7 +195,7 @@ impl Kernel<'_> {
                 let _ = writeln!(text, "    .param .{} a{number}{comma}", class.ptx());
                 let register =
                     self.e.op_with(class, &format!("ld.param.{}", class.ptx()), &[], format_args!("[a{number}]"));
-                // Addresses are global ones: said once, here.
+                // Addresses are global addresses. They are converted once, here.
                 let global = k == 0
                     && match param {
                         Param::Operand(operand) => operand < self.memories(),
@@ -241,7 +242,7 @@ impl Kernel<'_> {
         let start = self.e.op_with(Class::B64, "mul.wide.u32", &[block], tile);
         let thread = self.e.op(Class::B64, "cvt.u64.u32", &[thread]);
         if tile == threads {
-            // No thread has more than one place.
+            // Each thread has at most one element.
             let place = self.e.op(Class::B64, "add.u64", &[start, thread]);
             let outside = self.e.op(Class::Pred, "setp.ge.u64", &[place, count]);
             let done = self.e.label();
@@ -276,7 +277,7 @@ impl Kernel<'_> {
         };
         self.compute(&places, width);
         op!(self.e, "ret;");
-        // The last tile, which is short: element by element if they lie in a row, else vector by vector.
+        // The last tile may be short. It is computed element by element if the elements are contiguous, and vector by vector otherwise.
         self.e.place(&tail);
         let (again, done) = (self.e.label(), self.e.label());
         let place = self.e.op(Class::B64, "add.u64", &[start, thread]);
@@ -316,9 +317,9 @@ impl Kernel<'_> {
         self.program.results.len() + before
     }
 
-    /// Computes what is the same for all elements.
+    /// Computes the values that are the same for all elements.
     fn write_uniform(&mut self) {
-        // Where functions that panic find the stream's control, if there are any.
+        // Functions that panic find the stream's control here.
         let control = self.argument(Param::Control)[0];
         op!(self.e, "{SET_CONTROL} {control};");
         for (at, instruction) in self.program.code.iter().enumerate() {
@@ -336,7 +337,7 @@ impl Kernel<'_> {
                     let arguments: Option<Vec<Reg>> =
                         instruction.takes().iter().map(|&value| self.uniform[value as usize]).collect();
                     let from = instruction.takes().first().map(|&value| self.program.code[value as usize].dtype);
-                    // What faults is computed by those who need it.
+                    // A value that can fault is computed only by threads that need it.
                     match (arguments, from) {
                         (Some(arguments), Some(from)) if !op.divides_integers(instruction.dtype) => {
                             let from = if op == Op::Select { instruction.dtype } else { from };

@@ -1,14 +1,14 @@
 //! Neighbours in kernels.
 //!
-//! A thread reads each element around its vectors once, however many of the vectors' elements are its neighbours. Those at the vectors'
-//! own indices along the innermost axis are read by vectors, of any row: indices along the other axes are computed as the boundary says,
-//! each once. Those beside them are read one by one, by indices that are computed so too.
+//! A thread reads each element around its vectors once, even if the element is a neighbour of several results. It reads elements at the
+//! vectors' own indices along the innermost axis as vectors, in any row: each index along another axis is computed once, by the rule of the
+//! boundary. It reads elements beside the vectors one by one, at indices that are computed in the same way.
 //!
-//! If several of them lie in one vector, which begins a whole number of vectors before or after the thread's own, that is for the ends of
-//! rows alone. Where all are inside, as nearly everywhere, addresses are at constant distances, and all is read by vectors. Both ways meet
-//! before anything is computed.
+//! If several of these elements are in one aligned vector before or after the thread's own, the thread reads them one by one only at the
+//! ends of rows. In all other places, which are nearly all, all neighbours are inside: addresses are at constant distances, and the thread
+//! reads only vectors. Both ways join before the computation.
 //!
-//! Where that takes more registers than there are, each neighbour is read where it is needed, by its index.
+//! If this takes too many registers, the thread reads each neighbour when it needs it, by its index.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

@@ -1,13 +1,13 @@
-//! Patches: how threads lie where neighbours are along several axes.
+//! Patches: the arrangement of threads if there are neighbours along several axes.
 //!
-//! Without them the threads of a block lie in a row along the innermost axis, and the rows above and below are read by other blocks: a
-//! stencil of five points asks the second-level cache for each element three times, one of seven points five times. With them a thread
-//! takes a vector in each of a few rows, whose neighbours are mostly the same and stay in registers; and a block's threads lie along
-//! up to three axes, so that the first-level cache has most of what several of them read. On an axis whose extent is no multiple, the
-//! last thread reads rows again in place of those past the end, and does not store them.
+//! Without patches, the threads of a block are in a row along the innermost axis, and other blocks read the rows above and below: a stencil
+//! of five points reads each element three times from the second-level cache, and a stencil of seven points five times. With patches, a
+//! thread takes a vector in each of a few rows. Most neighbours of these rows are the same, and stay in registers. The threads of a block
+//! are arranged along up to three axes, so the first-level cache has most of the elements that several of them read. If an axis is not a
+//! multiple of the rows of a thread, the last thread reads other rows again in place of those past the end, and does not store them.
 //!
-//! What the rows need is read before anything is computed, if that leaves a multiprocessor enough threads. Otherwise, if ptxas can move
-//! the loads as it likes and no thread has rows past the end, each row's are written before its own instructions.
+//! The kernel reads all elements of the rows before it computes, if this leaves enough threads on a multiprocessor. Otherwise, if ptxas can
+//! move the loads freely and no thread has rows past the end, the loads of each row are written before the row's own instructions.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -20,16 +20,17 @@ use crate::expr::layout::nest::Nest;
 use crate::expr::layout::shape::MAX_RANK;
 use crate::expr::program::Program;
 
-/// How a block's threads lie along the axes of a nest.
+/// The arrangement of a block's threads along the axes of a nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Patch {
     /// Threads along each axis, powers of two whose product is [`THREADS`].
     threads: [u16; MAX_RANK],
     /// The axis along which a thread takes several rows.
     pub(super) axis: u8,
-    /// So many.
+    /// The number of these rows.
     pub(super) rows: u8,
-    /// Whether each row's neighbours are read after the rows before it are computed: all of them would take too many registers.
+    /// Whether each row's neighbours are read after the rows before it are computed, because the neighbours of all rows would take too many
+    /// registers.
     pub(super) in_turn: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Where the elements that a thread computes are: addresses from their numbers.
+//! The addresses of the elements that a thread computes, from their numbers.
 
 use super::emit::{Class, Reg};
 use super::{At, Kernel, Param, Way};

@@ -1,4 +1,4 @@
-//! Random numbers of neighbouring elements, of one draw.
+//! Random numbers. Neighbouring elements share a draw.
 
 use primitives_gpu::thread::box_muller::{COSINE, LOGARITHM, OF_EXPONENT, SINE, TWO_THIRDS};
 
@@ -10,7 +10,8 @@ use crate::expr::program::{Instruction, What};
 use crate::kernels::functions::{normal_f32, normal_f64, uniform_f32, uniform_f64};
 
 impl Kernel<'_> {
-    /// The numbers of a vector's elements: of whole draws if they are by the element's number, else of a draw each.
+    /// The numbers of a vector's elements. If they depend on the element's number, whole draws are used; otherwise each element has its own
+    /// draw.
     pub(super) fn random(
         &mut self,
         distribution: Distribution,
@@ -94,7 +95,7 @@ impl Emitter {
         [low, self.op(Class::B32, "cvt.u32.u64", &[high])]
     }
 
-    /// Numbers between 0 and 1 (exclusive) of a draw: four, or two of `f64`.
+    /// The numbers of a draw from 0 to 1 (1 excluded): four, or two of `f64`.
     fn uniform(&mut self, dtype: DType, words: [Reg; 4]) -> Vec<Reg> {
         if dtype == DType::F64 {
             let unit = self.constant(dtype, (1.0 / (1u64 << 53) as f64).to_bits());
@@ -120,7 +121,7 @@ impl Emitter {
         words.map(number).into()
     }
 
-    /// Two normal numbers of two uniform ones.
+    /// Two normal numbers from two uniform numbers.
     fn box_muller_f64(&mut self, [a, b]: [Reg; 2]) -> [Reg; 2] {
         let dtype = DType::F64;
         let one = self.constant(dtype, 1f64.to_bits());
@@ -137,7 +138,7 @@ impl Emitter {
         })
     }
 
-    /// Two normal numbers of the upper 24 bits of two words.
+    /// Two normal numbers from the upper 24 bits of two words.
     fn box_muller_f32(&mut self, [a, b]: [Reg; 2]) -> [Reg; 2] {
         let upper = self.word("shr.u32", a, 8);
         let all = self.constant(DType::U32, 1 << 24);
@@ -195,7 +196,7 @@ impl Emitter {
         self.op(Class::F32, "fma.rn.f32", &[a, b, c])
     }
 
-    /// By Horner's scheme; the last coefficient is that of the highest power.
+    /// Evaluates a polynomial by Horner's scheme. The last coefficient is that of the highest power.
     fn polynomial(&mut self, coefficients: &[f32], x: Reg) -> Reg {
         let (&last, rest) = coefficients.split_last().expect("coefficients");
         let last = self.mov_f32(last);

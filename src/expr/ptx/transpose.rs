@@ -1,9 +1,9 @@
-//! Kernels that transpose tiles in shared memory, for inputs that are contiguous along another axis than the results. So they are read in
-//! rows too.
+//! Kernels that transpose tiles in shared memory, for inputs that are contiguous along another axis than the results. So accesses of these
+//! inputs are contiguous too.
 //!
 //! A block takes a square tile of 32 or 64 elements along the results' innermost axis, x, and along that of the transposed inputs, y. Its
-//! eight warps load rows of the transposed inputs, store them to shared memory, in rows that are one element longer than the tile, and
-//! read columns from there, while everything else is read and written in rows along x.
+//! eight warps load rows of the transposed inputs, store them to shared memory, in rows that are one element longer than the tile, and read
+//! columns from there. All other operands are read and written in rows along x.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! What a thread loads, computes and stores at its places.
+//! The loads, the computation and the stores of a thread.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! How the operands of a kernel lie, and what shape it has because of that.
+//! Layouts of a kernel's operands, and the form of the kernel that follows from them.
 
 use super::THREADS;
 use super::patch::Patch;
@@ -8,27 +8,27 @@ use crate::expr::layout::shape::MAX_RANK;
 use crate::expr::program::Program;
 use crate::expr::reduce::Spec;
 
-/// Threads of a large block.
+/// The number of threads of a large block.
 const MANY_THREADS: usize = 1024;
 
-/// How the operands of a kernel lie, as far as its code depends on that.
+/// The layouts of a kernel's operands, as far as the kernel's code depends on them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Variant {
-    /// Elements that a thread takes at once.
+    /// The number of elements of a vector, which a thread takes at once.
     pub(crate) width: u8,
-    /// How often it does.
+    /// The number of vectors of a thread.
     pub(crate) vectors: u8,
     /// Whether blocks are large.
     pub(crate) large: bool,
-    /// Axes of the nest; 0 if every operand is linear or single.
+    /// The number of axes of the nest; 0 if every operand is linear or single.
     pub(crate) rank: u8,
     /// Whether places and strides need 64 bits.
     pub(crate) wide: bool,
-    /// Of the results, then of the inputs that are not gathered, then of the indices.
+    /// The layouts of the results, then of the inputs that are not gathered, then of the indices.
     pub(crate) operands: Vec<Way>,
-    /// Tiles that are transposed in shared memory, if some inputs are contiguous along another axis than the results.
+    /// Set if tiles are transposed in shared memory, because some inputs are contiguous along another axis than the results.
     pub(crate) transpose: Option<Transpose>,
-    /// How threads lie, if there are neighbours along several axes.
+    /// The arrangement of threads, if there are neighbours along several axes.
     pub(crate) patch: Option<Patch>,
     /// Tiles of rows in shared memory, if there are many neighbours along the innermost axis.
     pub(crate) row: Option<RowTile>,
@@ -38,7 +38,7 @@ pub(crate) struct Variant {
     pub(crate) apart: [Option<Apart>; MAX_RANK],
 }
 
-/// How many of a nest's operands are results, and how many have memory: all but the indices.
+/// The number of results among a nest's operands, and the number of operands with memory: all except the indices.
 #[derive(Clone, Copy)]
 pub(crate) struct Kinds {
     pub(crate) results: usize,
@@ -49,13 +49,13 @@ pub(crate) struct Kinds {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Folding {
     pub(crate) spec: Spec,
-    /// How many axes there are of the results' outer ones, of those that are reduced, and of the results' inner ones.
+    /// The numbers of the results' outer axes, of the reduced axes, and of the results' inner axes.
     pub(crate) ranks: [u8; 3],
-    /// So many lanes for each result, a warp or a part of one; 0 for a block. Only without inner axes.
+    /// The number of lanes for each result, a warp or a part of a warp; 0 for a block. It is set only without inner axes.
     pub(crate) lanes: u8,
-    /// Whether several blocks share a result: the last of them combines what all have.
+    /// Whether several blocks share a result. The last of them combines their accumulators.
     pub(crate) split: bool,
-    /// Whether the elements that are no whole vector come one by one; only of a single axis.
+    /// Whether the elements after the last whole vector are read one by one. This needs a single axis.
     pub(crate) rest: bool,
 }
 
@@ -74,27 +74,27 @@ pub(crate) struct Transpose {
     pub(crate) axis: u8,
     /// Elements along an edge.
     pub(crate) edge: u8,
-    /// Whether a tile comes soon after that which lies mirrored, since both read the same memory. As many tiles lie along one axis
-    /// as along the other.
+    /// Whether a tile and its mirror image follow each other, because both read the same memory. The two axes have the same number of
+    /// tiles.
     pub(crate) paired: bool,
 }
 
-/// How an operand lies in a nest.
+/// The layout of an operand in a nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Way {
-    /// All elements in a row.
+    /// All elements are contiguous.
     Linear,
     /// One element.
     Single,
-    /// As the operand of that number, a linear one, at the same address: what is computed in place.
+    /// The same memory as the linear operand with this number: the computation is in place.
     Same(u8),
-    /// In a row along the innermost axis.
+    /// Contiguous along the innermost axis.
     Row,
     /// The same along the innermost axis.
     Repeated,
     /// Contiguous along another axis, and transposed in shared memory.
     Transposed,
-    /// Otherwise.
+    /// Any other layout.
     Strided,
 }
 
@@ -145,7 +145,8 @@ impl Variant {
         }
         let reads = (results..memories).filter(|&operand| operands[operand] != Way::Single);
         let bytes: usize = reads.map(|operand| sizes[operand] * width).sum();
-        // One access of 16 bytes a thread does best: on an H200 one input takes 3.5 % longer by two, two inputs 0.7 %.
+        // One access of 16 bytes for each thread is best: on an H200, two accesses take 3.5 % longer for one input, and 0.7 % for two
+        // inputs.
         let vectors = (16 / bytes.max(1)).min(most / width).clamp(1, 4);
         let wide = !flat && vast(nest, sizes, width);
         let rank = if flat { 0 } else { rank as u8 };

@@ -1,9 +1,9 @@
 //! Weighted sums of many neighbours in kernels.
 //!
-//! The weights are a table in the kernel's constant memory. Where all neighbours of a thread's vector are inside and lie in a row, the
-//! thread reads them vector by vector, each once, and adds to all sums of its vector what an element contributes: for vectors of four,
-//! 16 multiply-adds an access. The weights that go with a vector are those that go with the vector before, moved on by its elements. At
-//! the ends of rows, and where neighbours do not lie in a row, each neighbour is read by its index.
+//! The weights are a table in the kernel's constant memory. If all neighbours of a thread's vector are inside and contiguous, the thread
+//! reads them vector by vector, each once, and adds the products of each element to all sums of its vector: 16 multiply-adds for each
+//! access, with vectors of four. The weights for a vector are the weights for the vector before it, shifted by the vector's length. At the
+//! ends of rows, and if neighbours are not contiguous, each neighbour is read by its index.
 
 use std::fmt::Write;
 

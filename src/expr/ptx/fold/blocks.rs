@@ -1,4 +1,4 @@
-//! What the threads of a block have together, what several blocks of a result have, and the last step.
+//! Combines the accumulators of a block's threads and of the blocks that share a result, and finishes the result.
 
 use std::fmt::Write;
 

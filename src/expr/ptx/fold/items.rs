@@ -1,4 +1,4 @@
-//! Accumulators: what a thread has reduced, and how two are combined.
+//! Accumulators of a thread, and the combination of two.
 
 use std::fmt::Write;
 

@@ -1,8 +1,8 @@
-//! Kernels that reduce.
+//! Kernels of reductions.
 //!
-//! Results that lie apart in memory, rows, are reduced by a block or a warp each, whose threads take vectors at its stride. Results
-//! that lie side by side, columns, are reduced by blocks of 32 lanes along them and 8 rows of threads along what is reduced. Where
-//! that makes too few blocks several share a result: each leaves what it has, and the last one combines it, in order.
+//! For rows, whose elements are contiguous, a block or a warp reduces each row; its threads take vectors at the stride of the block or the
+//! warp. For columns, a block has 32 lanes along the columns, and 8 rows of threads along the axis that is reduced. If there would be too
+//! few blocks, several blocks share a result: each stores its accumulator, and the last block combines them, in order.
 
 mod blocks;
 mod items;

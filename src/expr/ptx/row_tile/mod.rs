@@ -1,15 +1,15 @@
 //! Row tiles: wide stencils along the innermost axis, with a sliding window in registers.
 //!
-//! A tile is a part of one row. Its threads load what it reads, with the halo on both sides, into shared memory, by vectors. Each thread
-//! then computes a few consecutive elements: it reads its window from shared memory, each element once. The elements of a thread take an
-//! odd number of vectors, or one, so that the lanes of a warp read from different banks without padding. Values that the rest of the
-//! program needs pass through shared memory to the threads that store them, so that all accesses of global memory lie in a row.
+//! A tile is a part of one row. Its threads load the tile and the halo on both sides into shared memory, as vectors. Each thread then
+//! computes a few consecutive elements: it reads its window from shared memory, each element once. The elements of a thread form an odd
+//! number of vectors, so that the lanes of a warp read from different banks without padding. Values that the rest of the program needs go
+//! through shared memory to the threads that store them, so that all accesses of global memory are contiguous.
 //!
-//! The cost of `w` weights and `e` elements of `v` a vector is, for each element: 2 `w` instructions of arithmetic, `w` if contracted;
-//! `(w + e - 1) / (v e)` vector loads from shared memory, each of which takes 4 cycles of a warp; and about 3 more loads and stores for
-//! the tile and the results. With 33 weights of `f32`, `e` 12 and `v` 4, that is 66 instructions of arithmetic for 1 load: arithmetic and
-//! memory are the limits. No instruction computes an address in the window, since all distances are constants, and only tiles at the
-//! ends of rows know of the boundary.
+//! With `w` weights, `e` elements in each thread and `v` elements in a vector, the cost for each element is: 2 `w` instructions of
+//! arithmetic, or `w` if contracted; `(w + e - 1) / (v e)` vector loads from shared memory, each of which takes 4 cycles of a warp; and
+//! about 3 more loads and stores for the tile and the results. With 33 weights of `f32`, `e = 12` and `v = 4`, this is 66 instructions of
+//! arithmetic for 1 load: arithmetic and memory are the limits. No instruction computes an address in the window, because all distances are
+//! constants. Only tiles at the ends of rows have code for the boundary.
 
 mod split;
 mod stage;

@@ -1,4 +1,4 @@
-//! What of a program is computed where: of neighbours in windows, the rest at the places of vectors.
+//! Divides a program: values of neighbours are computed in windows, and the rest for vectors.
 
 use super::super::Way;
 use crate::expr::graph::Op;

@@ -1,4 +1,4 @@
-//! Tiles in shared memory: what they hold, and how it gets there.
+//! Tiles in shared memory: their contents, and the loads that fill them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

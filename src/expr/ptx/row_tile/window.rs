@@ -1,9 +1,9 @@
-//! Windows: what a thread computes of the elements around its own, which it reads from shared memory.
+//! Windows: the elements around a thread's own, which the thread reads from shared memory, and the values that it computes from them.
 //!
-//! Few terms are code without a loop, in their order: each vector of the window is read where it is first needed, and dies soon after.
-//! Many weights are a loop. A ring of registers holds the vectors of the window; a step takes a vector of weights, which is the same for
-//! all threads, and the window's next vector, and adds to each sum a product for each weight. The loop's body is once around the ring, so
-//! that no register is moved.
+//! Few terms become code without a loop, in their order: each vector of the window is read when it is first needed, and its registers are
+//! free soon after. Many weights become a loop. A ring of registers holds the vectors of the window. A step takes a vector of weights,
+//! which is the same for all threads, and the window's next vector, and adds a product for each weight to each sum. The loop's body goes
+//! once around the ring, so that no register is copied.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
