@@ -1,4 +1,4 @@
-//! What launchers say in environment variables.
+//! The environment variables of launchers.
 
 use std::time::Duration;
 
@@ -12,19 +12,20 @@ const ADDRESS: &str = "KERNEL_PRIMITIVES_GROUP";
 /// The time-out, in seconds.
 const TIMEOUT: &str = "KERNEL_PRIMITIVES_GROUP_TIMEOUT";
 
-/// The variables of a launcher. Of several, the first that is set counts.
+/// The variables of a launcher. If there are several for one value, the first that is set counts.
 struct Launcher {
     rank: &'static str,
     size: &'static [&'static str],
     local_rank: &'static [&'static str],
-    /// Whether its processes may be those of a step of Slurm.
+    /// Whether its processes may be the tasks of a Slurm step.
     is_of_step: bool,
 }
 
-/// The number of processes of a step of Slurm.
+/// The number of tasks of a Slurm step.
 const STEP_SIZE: [&str; 2] = ["SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"];
 
-/// MPI comes before Slurm: inside an allocation of Slurm, `mpirun` starts processes that all have the variables of its own one.
+/// MPI comes before Slurm: inside a Slurm allocation, all processes that `mpirun` starts have the Slurm variables of `mpirun`'s own
+/// process.
 const LAUNCHERS: [Launcher; 4] = [
     Launcher { rank: "RANK", size: &["WORLD_SIZE"], local_rank: &["LOCAL_RANK"], is_of_step: true },
     Launcher {
@@ -46,7 +47,7 @@ fn wrong(variable: &'static str, value: &str, expected: impl Into<String>) -> Er
     Error::Environment { variable, value: value.into(), expected: expected.into() }
 }
 
-/// The variables of the process; one that is not set is empty.
+/// The environment variables of the process. A variable that is not set is empty.
 struct Variables<F>(F);
 
 impl<F: Fn(&'static str) -> Result<String>> Variables<F> {
@@ -74,8 +75,8 @@ impl<F: Fn(&'static str) -> Result<String>> Variables<F> {
         port.map(Some).ok_or_else(|| wrong(variable, &number.to_string(), "it is a port, from 1 to 65535"))
     }
 
-    /// Whether this process is the task of this number in a step of Slurm of this size. Else the step's variables are those of a process
-    /// that `mpirun` has started on this machine by `srun`, and differ between machines.
+    /// Whether this process is the task with this number in a Slurm step of this size. Otherwise the step's variables belong to a process
+    /// that `mpirun` has started on this machine with `srun`, and differ between machines.
     fn is_in_step(&self, rank: usize, size: usize) -> Result<bool> {
         Ok(self.number("SLURM_PROCID")? == Some(rank) && self.first_number(&STEP_SIZE)? == Some(size))
     }
@@ -122,7 +123,8 @@ impl<F: Fn(&'static str) -> Result<String>> Variables<F> {
         Ok(None)
     }
 
-    /// A port that all processes of a step or a job find, and hardly another job on the machine. It is below those that systems hand out.
+    /// A port that all processes of a step or a job compute, and that another job on the machine hardly uses. It is below the ports that
+    /// systems assign.
     fn slurm_port(&self, is_in_step: bool) -> Result<Option<u16>> {
         let Some(job) = self.number("SLURM_JOB_ID")? else { return Ok(None) };
         // The step of a batch script has no number.
@@ -151,7 +153,7 @@ fn first_host(list: &str) -> Option<String> {
     Some(host).filter(|host| !host.is_empty())
 }
 
-/// What the variables say that `get` reads.
+/// The options that the variables describe. `get` reads a variable.
 pub(super) fn options(get: impl Fn(&'static str) -> Result<String>) -> Result<GroupOptions> {
     let variables = Variables(get);
     for Launcher { rank: variable, size: sizes, local_rank, is_of_step } in &LAUNCHERS {

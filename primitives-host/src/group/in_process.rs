@@ -16,13 +16,13 @@ use crate::{Error, Result};
 pub(super) struct Engine {
     communicators: Vec<Communicator>,
     split: Split,
-    /// Why there are no calls any more: then the communicators are destroyed. Locked during a call, as NCCL takes those of a communicator one
-    /// at a time.
+    /// The failure after which there are no more calls; the communicators are then destroyed. The lock is held during a call, because NCCL
+    /// takes the calls of a communicator one at a time.
     failure: Mutex<Option<String>>,
 }
 
 impl Engine {
-    /// None in the emulator, where there is no NCCL, and where a context is none that NCCL works in.
+    /// `None` in the emulator, if NCCL cannot be opened, or if a device does not have its primary context.
     pub(super) fn new(call: &'static str, split: &Split) -> Result<Option<Self>> {
         let contexts: Vec<_> = split.streams().iter().filter_map(|stream| stream.device().context()).collect();
         let is_for_nccl = !contexts.is_empty() && contexts.iter().all(|context| context.is_primary());

@@ -232,7 +232,7 @@ impl Matching {
         Ok(())
     }
 
-    /// Refuses collectives that differ.
+    /// Returns a failure if members call different collectives.
     fn check_collectives(&self) -> Result<(), Failure> {
         let mut collectives = self.waiting().filter(|(_, waiting)| waiting.is_collective());
         let Some((first, one)) = collectives.next() else { return Ok(()) };
@@ -245,7 +245,7 @@ impl Matching {
         }
     }
 
-    /// Refuses to wait for who has left.
+    /// Returns a failure if a member waits for one that has left.
     fn check_left(&self) -> Result<(), Failure> {
         for (rank, waiting) in self.waiting() {
             let peers = waiting.peers(rank, self.members.len());
@@ -257,7 +257,7 @@ impl Matching {
         Ok(())
     }
 
-    /// Refuses calls of all members that are left, if none can end.
+    /// Returns a failure if all members that have not left wait, and no call can end.
     fn check_stuck(&self) -> Result<(), Failure> {
         if self.members.iter().any(|state| matches!(state, State::Busy)) || self.are_all_gone() {
             return Ok(());
@@ -267,7 +267,7 @@ impl Matching {
         Err(Failure { reason: format!("all members wait for each other: {}", calls.join(", ")), member: None })
     }
 
-    /// The answers to a collective that all have called.
+    /// The answers to a collective that all members have called.
     fn collect(&mut self) -> Vec<(usize, Vec<u8>)> {
         let size = self.members.len();
         let states = self.members.iter_mut().map(|state| mem::replace(state, State::Busy));

@@ -1,10 +1,10 @@
-//! What reductions over a group compute, and of which numbers.
+//! The operations and the number types of reductions over a group.
 
 use std::fmt;
 
 use primitives_gpu::{Number, bf16, f16};
 
-/// What a reduction over the members of a [`Group`](crate::Group) computes: NCCL's `ncclRedOp_t`.
+/// The operation of a reduction over the members of a [`Group`](crate::Group): NCCL's `ncclRedOp_t`.
 ///
 /// Integers wrap. In the emulator, values are combined in the order of the ranks, and minimum and maximum propagate NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -14,9 +14,9 @@ pub enum ReduceOp {
     Sum,
     /// The product.
     Product,
-    /// The smallest.
+    /// The smallest value.
     Min,
-    /// The largest.
+    /// The largest value.
     Max,
 }
 
@@ -43,7 +43,7 @@ impl ReduceOp {
         }
     }
 
-    /// NCCL's name of it.
+    /// NCCL's value for the operation.
     #[cfg(feature = "cuda")]
     pub(super) fn of_nccl(self) -> primitives_nccl::sys::ncclRedOp_t {
         use primitives_nccl::sys::ncclRedOp_t;
@@ -55,7 +55,7 @@ impl ReduceOp {
         }
     }
 
-    /// Combines parts of equal length, which follow each other, element by element, into the first of them.
+    /// Combines consecutive parts of equal length, element by element, into the first part.
     pub(super) fn combine<T: Number>(self, parts: &mut [T], len: usize) {
         let Some((first, others)) = parts.split_at_mut_checked(len).filter(|_| len > 0) else { return };
         for part in others.chunks_exact(len) {
@@ -72,8 +72,8 @@ mod sealed {
     }
 }
 
-/// A number that the members of a [`Group`](crate::Group) reduce: the types that NCCL has, `i8`, `u8`, `i32`, `u32`, `i64`, `u64`, `f16`, `bf16`,
-/// `f32` and `f64`.
+/// A number type that the members of a [`Group`](crate::Group) can reduce. These are the types of NCCL: `i8`, `u8`, `i32`, `u32`, `i64`,
+/// `u64`, `f16`, `bf16`, `f32` and `f64`.
 #[diagnostic::on_unimplemented(
     message = "a group does not reduce `{Self}`",
     label = "no number of NCCL's",
@@ -103,7 +103,7 @@ numbers! {
     f64: ncclFloat64;
 }
 
-/// NCCL's name of the type.
+/// NCCL's value for the type.
 #[cfg(feature = "cuda")]
 pub(super) fn data_type<T: GroupNumber>() -> primitives_nccl::sys::ncclDataType_t {
     <T as sealed::Sealed>::DATA_TYPE

@@ -1,4 +1,4 @@
-//! Device functions: what the expansion of `#[device_function]` calls, and what a kernel that is written at run time takes.
+//! Device functions: for the expansion of `#[device_function]`, and for kernels that are written at run time.
 
 use std::fmt;
 
@@ -37,8 +37,8 @@ impl ValueType {
         }
     }
 
-    /// The type of the function's `.param` in PTX: `.b32` or `.b64`. What is narrower than 32 bits is passed and returned in
-    /// 32 of them: `bool` and unsigned integers with zeros above, signed ones with their sign.
+    /// The type of the function's `.param` in PTX: `.b32` or `.b64`. Values narrower than 32 bits are passed and returned in 32 bits:
+    /// `bool` and unsigned integers are extended with zeros, and signed integers with their sign.
     pub const fn param(self) -> &'static str {
         match self {
             Self::I64 | Self::U64 | Self::F64 => ".b64",
@@ -80,20 +80,20 @@ values! {
     bool: Bool, i8: I8, i16: I16, i32: I32, i64: I64, u8: U8, u16: U16, u32: U32, u64: U64, f32: F32, f64: F64
 }
 
-/// A device function's code as the builder wrote it: architecture, PTX version, and the items.
+/// A device function's code as the builder writes it: architecture, PTX version, and items.
 type RawImage = (u32, u32, &'static [&'static str]);
 
-/// A device function's code for an architecture: text to put into a module of one's own.
+/// A device function's code for an architecture: text to put into your own module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FunctionImage {
-    /// Compute capability times ten: a module with this code has the `.target` `sm_90`, or a later one.
+    /// Compute capability times ten. For 90, a module with this code needs the `.target` `sm_90`, or a later one.
     pub arch: u32,
-    /// PTX version times ten: a module with this code has the `.version` `8.0`, or a later one.
+    /// PTX version times ten. For 80, a module with this code needs the `.version` `8.0`, or a later one.
     pub version: u32,
-    /// Items at module level, the function itself last: its tables and the functions that it calls stand before what needs
-    /// them. Items of equal text are one, so a module that takes each text once, where it first comes, has the code of several
-    /// functions, of any crates.
+    /// Items at module level. The function itself comes last; its tables and the functions that it calls come before the items that need
+    /// them. Items with equal text are the same item. So a module that takes each text once, at its first place, can have the code of
+    /// several functions from any crates.
     pub items: &'static [&'static str],
 }
 
@@ -110,10 +110,10 @@ impl FunctionImage {
     }
 }
 
-/// The variable of the runtime module that a panic finds its stream by.
+/// The variable of the runtime module through which a panic finds its stream.
 const CONTROL: &str = " kp_control;";
 
-/// What the host knows of a device function but for its Rust type: see [`FunctionInfo`].
+/// A device function without its Rust type, as the host knows it: see [`FunctionInfo`].
 pub struct FunctionCode {
     name: &'static str,
     symbol: &'static str,
@@ -123,7 +123,7 @@ pub struct FunctionCode {
 }
 
 impl FunctionCode {
-    /// A function by its path, its symbol, its types and its code.
+    /// Describes a function by its path, its symbol, its types and its code.
     #[doc(hidden)]
     pub const fn new(
         name: &'static str,
@@ -155,13 +155,13 @@ impl FunctionCode {
         self.result
     }
 
-    /// The code for a device of an architecture, compute capability times ten: that of the newest architecture up to it; none
-    /// if the function was built for the host only, or for later ones.
+    /// The code for a device of an architecture, given as compute capability times ten: the code of the newest architecture that is not
+    /// newer. `None` if the function was built only for the host, or only for newer architectures.
     pub fn image(&self, arch: u32) -> Option<FunctionImage> {
         self.images().filter(|image| image.arch <= arch).last()
     }
 
-    /// The code, by ascending architecture; none if the function was built for the host only.
+    /// The code, by ascending architecture. It is empty if the function was built only for the host.
     pub fn images(&self) -> impl Iterator<Item = FunctionImage> {
         self.images.iter().map(|&(arch, version, items)| FunctionImage { arch, version, items })
     }
@@ -174,10 +174,10 @@ impl fmt::Debug for FunctionCode {
     }
 }
 
-/// What the host knows of a device function, of the Rust type `F`, such as `fn(f32) -> f32`: its names, its code for the GPU,
-/// and the function itself.
+/// A device function with Rust type `F`, such as `fn(f32) -> f32`, as the host knows it: its names, its code for the GPU, and the function
+/// itself.
 ///
-/// Every function with `#[device_function]` has one a program, as `smooth::info()`:
+/// A program has one for each function with `#[device_function]`: `smooth::info()`:
 ///
 /// ```
 /// use kernel_primitives::kernels::functions::hypot_f32;

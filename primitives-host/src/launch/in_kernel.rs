@@ -1,5 +1,5 @@
-//! Calls from inside a kernel: on the emulator a kernel is a function of the host, which may launch and copy. A call that would
-//! wait for that very kernel is an error.
+//! Calls from inside a kernel. On the emulator, a kernel is a function of the host, which may launch and copy. A call that would wait for
+//! the kernel that makes it is an error.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
@@ -9,11 +9,12 @@ use crate::memory::uses::{Mode, Uses};
 use crate::{Error, Result};
 
 thread_local! {
-    /// The launch whose lanes the thread runs: the innermost one, if lanes of it launch others.
+    /// The launch whose lanes the thread runs. If lanes launch other kernels, it is the innermost launch.
     static RUNNING: Cell<Option<Arc<Running>>> = const { Cell::new(None) };
 }
 
-/// A launch on the emulator, and what it holds until it ends. Streams and allocations are known by the addresses of what is locked.
+/// A launch on the emulator, and the locks that it holds until it ends. Streams and allocations are identified by the addresses of their
+/// locks.
 pub struct Running {
     kernel: Box<str>,
     stream: usize,
@@ -24,9 +25,9 @@ pub struct Running {
 
 /// What a lane may do with an allocation.
 pub(crate) enum Access {
-    /// Lock it.
+    /// The lane may lock it.
     Lock,
-    /// Read it without a lock: the launch around the call has it locked to be read.
+    /// The lane may read it without a lock, because the launch around the call has locked it for reading.
     Covered,
 }
 
@@ -36,14 +37,14 @@ pub struct Entered(Option<Arc<Running>>);
 impl Drop for Entered {
     fn drop(&mut self) {
         let before = self.0.take();
-        // A thread that is being torn down has no place for it.
+        // A thread that is ending may have destroyed the variable.
         let _ = RUNNING.try_with(|running| running.set(before));
     }
 }
 
 /// The launch whose lanes the calling thread runs.
 pub fn running() -> Option<Arc<Running>> {
-    // By taking it out, and not by a borrow, which a lane that overflows its stack here would never give back.
+    // The value is taken out, and not borrowed: a lane that overflows its stack here would never end a borrow.
     let copy = RUNNING.try_with(|running| {
         let innermost = running.take();
         let copy = innermost.clone();
@@ -53,17 +54,17 @@ pub fn running() -> Option<Arc<Running>> {
     copy.ok().flatten()
 }
 
-/// Notes that the calling thread goes on with the lanes of a launch that another one has begun.
+/// Notes that the calling thread runs lanes of a launch that another thread has started.
 pub fn resume(launch: Option<Arc<Running>>) -> Entered {
     Entered(RUNNING.try_with(|running| running.replace(launch)).ok().flatten())
 }
 
-/// Notes that the calling thread runs a launch of `kernel`, which holds its stream and what it uses.
+/// Notes that the calling thread runs a launch of `kernel`, which holds the locks of its stream and of its allocations.
 pub(crate) fn enter(kernel: &str, stream: &Mutex<()>, uses: &Uses) -> Entered {
     enter_on(kernel, std::ptr::from_ref(stream).addr(), uses)
 }
 
-/// As [`enter`], for a function of the host that holds no stream.
+/// As [`enter`], for a function of the host that holds no lock of a stream.
 pub(crate) fn enter_on_host(call: &str, uses: &Uses) -> Entered {
     enter_on(call, 0, uses)
 }
@@ -83,12 +84,12 @@ impl Running {
     }
 }
 
-/// The launches whose lanes make the call, from the innermost out.
+/// The launches whose lanes make the call, innermost first.
 fn launches() -> impl Iterator<Item = Arc<Running>> {
     std::iter::successors(running(), |launch| launch.outer.clone())
 }
 
-/// Refuses to wait for a stream of the emulator on which a kernel runs that makes the call.
+/// Refuses to wait for a stream of the emulator if the kernel that makes the call runs on it.
 pub(crate) fn check_stream(stream: &Mutex<()>) -> Result<()> {
     let stream = std::ptr::from_ref(stream).addr();
     match launches().find(|launch| launch.stream == stream) {
@@ -97,7 +98,7 @@ pub(crate) fn check_stream(stream: &Mutex<()>) -> Result<()> {
     }
 }
 
-/// How a lane comes to an allocation; an error if it would wait for a kernel that makes the call.
+/// How a lane may access an allocation. Returns an error if it would wait for the kernel that makes the call.
 pub(crate) fn access(allocation: &Allocation, mode: Mode) -> Result<Access> {
     let address = address(allocation);
     for launch in launches() {

@@ -1,4 +1,4 @@
-//! What a kernel's `Input<S>` parameter takes.
+//! Arguments for a kernel's `Input<S>` parameter.
 
 use primitives_gpu::element::{Arithmetic, ConvertTo, Integer};
 use primitives_gpu::functor::UnaryFn;
@@ -20,11 +20,11 @@ mod sealed {
     #[allow(unreachable_pub, reason = "sealed")]
     pub trait Enter {
         type Source;
-        /// The source that the kernel gets, with the buffers in it noted in the launch.
+        /// Makes the source that the kernel receives, and notes its buffers in the launch.
         fn enter(&self, launch: &mut Launch<'_>, name: &'static str) -> Result<Self::Source>;
-        /// How many items there are.
+        /// The number of items.
         fn count(&self) -> usize;
-        /// Where the items lie, if they are those of a buffer.
+        /// The address of the items, if they are the items of a buffer.
         fn place(&self) -> Option<usize> {
             None
         }
@@ -32,8 +32,8 @@ mod sealed {
 }
 pub(crate) use sealed::Enter;
 
-/// What a kernel's `Input<S>` parameter takes: a `&Buffer<T>` or a slice of one, or what
-/// [`input`](primitives_gpu::input) builds of such.
+/// An argument for a kernel's `Input<S>` parameter: a `&Buffer<T>`, a slice of one, or an input that [`input`](primitives_gpu::input)
+/// builds from these.
 #[diagnostic::on_unimplemented(
     message = "an `Input<{S}>` parameter does not take `{Self}`",
     label = "not an input of the kernel's type",
@@ -45,7 +45,7 @@ pub trait InputArg<S: Source>: Enter<Source = S> {
         self.count()
     }
 
-    /// The address of the items, if they are those of a buffer and not computed.
+    /// The address of the items, if they are the items of a buffer, and not computed.
     #[doc(hidden)]
     fn buffer_address(&self) -> Option<usize> {
         self.place()
@@ -54,7 +54,7 @@ pub trait InputArg<S: Source>: Enter<Source = S> {
 
 impl<S: Source, I: Enter<Source = S>> InputArg<S> for I {}
 
-/// An input that is given to several launches.
+/// An input that several launches receive.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Again<'a, I>(pub &'a I);

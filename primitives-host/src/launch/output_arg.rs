@@ -1,4 +1,4 @@
-//! What a kernel's `Output<O>` parameter takes.
+//! Arguments for a kernel's `Output<O>` parameter.
 
 use primitives_gpu::Element;
 use primitives_gpu::element::Integer;
@@ -19,11 +19,11 @@ mod sealed {
     #[allow(unreachable_pub, reason = "sealed")]
     pub trait EnterMut {
         type Sink;
-        /// The sink that the kernel gets, with the buffers in it noted in the launch.
+        /// Makes the sink that the kernel receives, and notes its buffers in the launch.
         fn enter_mut(&mut self, launch: &mut Launch<'_>, name: &'static str) -> Result<Self::Sink>;
-        /// How many places there are.
+        /// The number of places.
         fn count_mut(&self) -> usize;
-        /// Where the first one is, if they are those of a buffer.
+        /// The address of the first place, if the places are those of a buffer.
         fn place_mut(&self) -> Option<usize> {
             None
         }
@@ -31,8 +31,8 @@ mod sealed {
 }
 pub(crate) use sealed::EnterMut;
 
-/// What a kernel's `Output<O>` parameter takes: a `&mut Buffer<T>` or a mutable slice of one, or what
-/// [`output`](primitives_gpu::output) builds of such.
+/// An argument for a kernel's `Output<O>` parameter: a `&mut Buffer<T>`, a mutable slice of one, or an output that
+/// [`output`](primitives_gpu::output) builds from these.
 #[diagnostic::on_unimplemented(
     message = "an `Output<{O}>` parameter does not take `{Self}`",
     label = "not an output of the kernel's type",
@@ -53,7 +53,7 @@ pub trait OutputArg<O: Sink>: EnterMut<Sink = O> {
 
 impl<O: Sink, A: EnterMut<Sink = O>> OutputArg<O> for A {}
 
-/// An output that is given to several launches.
+/// An output that several launches receive.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct AgainMut<'a, A>(pub &'a mut A);

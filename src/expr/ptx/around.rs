@@ -8,10 +8,10 @@ use super::neighbours::Cell;
 use super::{At, Kernel, Param};
 use crate::expr::neighbours::neighbour::Rule;
 
-/// A distance along an axis, the rule, and how many elements are spare at both ends.
+/// An axis, a distance along it, the rule, and the number of spare elements at both ends.
 type AlongAxis = (usize, isize, Rule, [isize; 2]);
 
-/// What is known around a vector.
+/// The indices and addresses around a vector that are computed already.
 #[derive(Default)]
 pub(super) struct Around {
     /// The index at a distance along an axis, and whether it is inside, if that matters.
@@ -70,10 +70,10 @@ impl Kernel<'_> {
         } else {
             let (low, extent) = (by < 0, self.argument(Param::Extent(axis))[0]);
             let last = |kernel: &mut Self| kernel.e.op_with(class, &named("sub"), &[extent], 1);
-            // Of rows past the end, which are not stored, a neighbour may be more than one step of the rule away: any element will do.
+            // For rows past the end, which are not stored, a neighbour may need more than one step of the rule. Any element will do.
             let far = self.variant.patch.is_some_and(|patch| patch.rows > 1 && axis == usize::from(patch.axis)) && !low;
             match rule {
-                // What is spare has all that is read for places inside.
+                // The spare elements contain all that is read for elements inside.
                 _ if spare != [0; 2] => {
                     let at = if far {
                         let last = self.e.op_with(class, &named("add"), &[extent], spare[1] - 1);

@@ -22,13 +22,13 @@ use crate::expr::layout::shape::MAX_RANK;
 use crate::expr::neighbours::neighbour::{Rule, Spare};
 use crate::expr::program::{Program, What};
 
-/// The most registers of 32 bits for what is read around a vector.
+/// The most registers of 32 bits for the elements that are read around a vector.
 const REGISTERS: usize = 96;
 
 /// The most instructions of a kernel whose threads take several elements at once.
 const INSTRUCTIONS: usize = 1024;
 
-/// An element that is read around a thread's vectors: at distances from their first element, along the axes of the nest.
+/// An element that is read around a thread's vectors, given by its distances from their first element along the axes of the nest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Cell {
     pub(super) input: u32,
@@ -36,7 +36,7 @@ pub(super) struct Cell {
     pub(super) by: [isize; MAX_RANK],
 }
 
-/// How the operands lie that neighbours are read of, and what a thread computes.
+/// The layouts of the operands whose neighbours are read, and the elements that a thread computes.
 pub(super) struct Field<'a> {
     program: &'a Program,
     apart: &'a [Option<Apart>; MAX_RANK],
@@ -44,12 +44,13 @@ pub(super) struct Field<'a> {
     pub(super) inner: usize,
     /// The axis along which a thread has rows, and their number.
     rows: (usize, usize),
-    /// The rule of each input's elements that are inside: any is right, and that of its neighbours has most in common with them.
+    /// The rule for each input's elements that are inside. Any rule is right; the rule of the input's neighbours shares most loads with
+    /// them.
     rules: Vec<Rule>,
 }
 
 impl<'a> Field<'a> {
-    /// What threads of a kernel compute.
+    /// The field of a kernel.
     pub(super) fn of_kernel(program: &'a Program, variant: &'a Variant) -> Self {
         let inner = usize::from(variant.rank).saturating_sub(1);
         let rows = variant.patch.map_or((inner, 1), |patch| (patch.axis.into(), patch.rows.into()));
@@ -71,12 +72,12 @@ impl<'a> Field<'a> {
         Self { program, apart, inner, rows, rules }
     }
 
-    /// What an input's memory has around it along an axis of the nest.
+    /// The spare elements of an input's memory along an axis of the nest.
     pub(super) fn spare(&self, input: u32, axis: usize) -> [isize; 2] {
         Spare::along(self.program.inputs[input as usize].spare, self.apart, axis)
     }
 
-    /// What an instruction reads for element `i` of a row's vector; none if it reads nothing of a shifted input.
+    /// The cell that an instruction reads for element `i` of a row's vector; `None` if it reads no shifted input.
     fn cell(&self, what: What, row: usize, i: usize, width: usize) -> Option<Cell> {
         let (input, mut rule, mut by) = match what {
             What::Load(input) if self.program.inputs[input as usize].shifted => {
@@ -97,7 +98,7 @@ impl<'a> Field<'a> {
         Some(Cell { input, rule, by })
     }
 
-    /// Whether a distance along the innermost axis is one inside of a vector.
+    /// Whether a distance along the innermost axis is inside a vector.
     fn is_own(&self, along: isize, width: usize) -> bool {
         (0..width as isize).contains(&along)
     }
@@ -113,7 +114,7 @@ impl<'a> Field<'a> {
         code.flat_map(|one| elements().filter_map(|(row, i)| self.cell(one.what, row, i, width))).collect()
     }
 
-    /// Whether few cells lie beside the vectors' own indices: one on each side of a row, as in stencils of nearest neighbours.
+    /// Whether few cells are beside the vectors' own indices: one on each side of a row, as in stencils of nearest neighbours.
     pub(super) fn is_narrow(&self, cells: &BTreeSet<Cell>, width: usize) -> bool {
         let mut beside: BTreeMap<Cell, [usize; 2]> = BTreeMap::new();
         for &cell in cells.iter().filter(|cell| !self.is_own(cell.by[self.inner], width)) {
@@ -130,10 +131,10 @@ impl<'a> Field<'a> {
     }
 }
 
-/// How many elements a thread of a program with neighbours takes at most.
+/// The most elements that a thread of a program with neighbours takes.
 pub(crate) fn most(program: &Program, nest: &Nest) -> usize {
     let field = Field::new(program, &nest.apart, nest.rank - 1, (nest.rank - 1, 1));
-    // Of many weights a loop's round has the square of it.
+    // With many weights, a round of the loop has the square of this number of products.
     let widest = super::most_computed(program).min(if program.taps.is_empty() { 16 } else { 8 });
     let fits = |&width: &usize| {
         width <= widest
@@ -144,9 +145,9 @@ pub(crate) fn most(program: &Program, nest: &Nest) -> usize {
 }
 
 impl Variant {
-    /// The same for a program that has neighbours, if it has.
+    /// Adapts the variant to the neighbours of a program, if it has any.
     pub(crate) fn shifted(mut self, program: &Program, nest: &Nest) -> Self {
-        // A neighbour that is spare may be farther than the axis is long.
+        // The distance of a spare neighbour may exceed the axis.
         let is_far = |spare: Spare| spare.before.max(spare.after) >= 1 << 30;
         self.wide |= program.inputs.iter().any(|input| input.spare.is_some_and(is_far));
         if program.shifts.is_empty() {
@@ -156,7 +157,7 @@ impl Variant {
         let loads = program.inputs.iter().filter(|input| !input.gathered);
         for (input, operand) in loads.zip(program.results.len()..) {
             if input.shifted {
-                // Each has an address, which neighbours are at a distance from.
+                // Each operand needs an address, from which neighbours have distances.
                 self.operands[operand] = match nest.operands[operand].strides[nest.rank - 1] {
                     1 => Way::Row,
                     0 => Way::Repeated,
@@ -169,7 +170,7 @@ impl Variant {
 }
 
 impl Kernel<'_> {
-    /// Reads all that is read around a thread's vectors, of which `place` is the first; nothing if that takes too many registers.
+    /// Reads all cells around a thread's vectors, the first of which is at `place`. Reads nothing if this takes too many registers.
     pub(super) fn read_around(&mut self, place: &At, width: usize) -> BTreeMap<Cell, Reg> {
         if self.program.shifts.is_empty() {
             return BTreeMap::new();
@@ -200,7 +201,8 @@ impl Kernel<'_> {
         registers
     }
 
-    /// Reads what a row needs and the rows before it did not, in the order of the rows along their axis; `place` is the first row's.
+    /// Reads the cells that a row needs and the rows before it did not need. Rows are in the order along their axis; `place` is that of the
+    /// first row.
     pub(super) fn read_around_row(
         &mut self,
         row: usize,
@@ -228,7 +230,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// What an instruction reads for the elements of a row's vector, of what was read around a thread's rows.
+    /// The values of an instruction for the elements of a row's vector, from the cells that were read around a thread's rows.
     pub(super) fn of_cells(
         &self,
         what: What,
@@ -239,7 +241,7 @@ impl Kernel<'_> {
         (0..width).map(|i| cells.get(&self.field.cell(what, row, i, width)?).copied()).collect()
     }
 
-    /// What an instruction reads for the elements of a vector, one by one.
+    /// The values of an instruction for the elements of a vector, read one by one.
     pub(super) fn neighbours(&mut self, what: What, place: &At, width: usize, around: &mut Around) -> Vec<Reg> {
         (0..width)
             .map(|i| {
@@ -249,12 +251,12 @@ impl Kernel<'_> {
             .collect()
     }
 
-    /// `s32`, or `s64` where places need that.
+    /// `s32`, or `s64` if element numbers need it.
     pub(super) fn signed(&self) -> &'static str {
         if self.variant.wide { "s64" } else { "s32" }
     }
 
-    /// Whether all cells are inside, or spare; `None` if they are everywhere.
+    /// A predicate that says whether all cells are inside or spare; `None` if they always are.
     fn all_inside(&mut self, cells: &BTreeSet<Cell>, place: &At, width: usize) -> Option<Reg> {
         let (inner, s) = (self.field.inner, self.signed());
         let axes: BTreeSet<usize> = self.variant.apart.iter().flatten().map(|apart| apart.axis.into()).collect();
@@ -298,7 +300,7 @@ impl Kernel<'_> {
     /// Reads cells that are all inside.
     fn read_inside(&mut self, cells: &BTreeSet<Cell>, place: &At, width: usize) -> Vec<(Cell, Reg)> {
         let inner = self.field.inner;
-        // By input and row, then by the distance along the row, which several rules may have in common.
+        // The cells by input and row, then by the distance along the row. Several rules may share a distance.
         let mut rows: BTreeMap<(u32, [isize; MAX_RANK]), BTreeMap<isize, Vec<Cell>>> = BTreeMap::new();
         for &cell in cells {
             let (mut row, along) = (cell.by, cell.by[inner]);
@@ -350,7 +352,7 @@ impl Kernel<'_> {
         values
     }
 
-    /// Reads cells of which some may be outside: those at the vectors' own indices along the innermost axis by vectors.
+    /// Reads cells, some of which may be outside. Cells at the vectors' own indices along the innermost axis are read as vectors.
     fn read_anywhere(
         &mut self,
         cells: &BTreeSet<Cell>,
@@ -391,12 +393,13 @@ impl Kernel<'_> {
         values
     }
 
-    /// The space that is read around places. Nothing writes there: said where ptxas is to move loads of a row before stores of another.
+    /// The state space of loads of neighbours. If ptxas should move the loads of a row before the stores of another, it says that nothing
+    /// writes there.
     fn space_around(&self) -> &'static str {
         if self.variant.patch.is_some_and(|patch| patch.in_turn) { "global.nc" } else { "global" }
     }
 
-    /// What was read in place of a cell, or the constant of its rule if it is not inside.
+    /// The value that was read for a cell, or the constant of its rule if the cell is not inside.
     fn or_constant(&mut self, cell: Cell, value: Reg, inside: Option<Reg>) -> Reg {
         match (cell.rule, inside) {
             (Rule::Constant(word), Some(inside)) => {

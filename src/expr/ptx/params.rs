@@ -4,23 +4,24 @@ use super::emit::Class;
 use super::variant::{Variant, Way};
 use crate::expr::program::Program;
 
-/// What a kernel takes, in this order; a launch passes the same.
+/// A parameter of a kernel. Kernels take their parameters in this order, and launches pass them so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Param {
     /// The address of an operand's first element, or the first value of an index.
     Operand(usize),
-    /// Of an input that is gathered from: address, stride in bytes, extent.
+    /// The address, the stride in bytes and the extent of an input that is gathered from.
     Gathered(usize),
     Scalar(usize),
     /// The number of vectors, or of elements if all operands are linear.
     Count,
-    /// What divides by an axis's extent, of the innermost by the vectors in it, and of patches by the blocks along it: `FastDivMod<u32>` as three words, or 64 bits.
+    /// The divisor for an axis: its extent; for the innermost axis the number of vectors; for patches the number of blocks along it. It is
+    /// a `FastDivMod<u32>` as three words, or 64 bits.
     Divisor(usize),
-    /// Of tiles along the innermost axis (0), and along the axis of the transposed inputs (1): what divides by their number.
+    /// The divisor for the number of tiles along the innermost axis (0), and along the axis of the transposed inputs (1).
     Tiles(u8),
     /// The extent along the innermost axis (0), and along the axis of the transposed inputs (1).
     Edge(u8),
-    /// The extent along an axis of the nest, where neighbours or patches need it: 32 or 64 bits.
+    /// The extent along an axis of the nest, if neighbours or patches need it: 32 or 64 bits.
     Extent(usize),
     /// An operand's stride along an axis, in bytes: 32 or 64 bits.
     Stride(usize, usize),
@@ -30,9 +31,9 @@ pub(crate) enum Param {
     Depth,
     Elements,
     Size,
-    /// Of a reduction with inner results: the vectors of these.
+    /// The number of vectors of the inner results of a reduction.
     Columns,
-    /// Of a shared reduction: what blocks have so far, and how many are done, zero before and after.
+    /// For a shared reduction: the accumulators of the blocks, and the number of blocks that are done, which is zero before and after.
     Partials,
     Counters,
     /// The stream's fault control.
@@ -99,7 +100,7 @@ impl Variant {
         params
     }
 
-    /// The registers that a parameter is.
+    /// The classes of the registers of a parameter.
     pub(super) fn classes(&self, program: &Program, param: Param) -> Vec<Class> {
         let whole = |dtype| match Class::of(dtype) {
             Class::Pred | Class::B16 => Class::B32,
@@ -124,7 +125,7 @@ impl Variant {
         }
     }
 
-    /// Bytes of the parameters.
+    /// The size of the parameters in bytes.
     pub(crate) fn param_bytes(&self, program: &Program) -> usize {
         let params = self.params(program).into_iter();
         let sizes = params.flat_map(|param| self.classes(program, param)).map(Class::param_bytes);

@@ -5,7 +5,7 @@ use super::{At, Kernel, Param, Way};
 use crate::expr::layout::shape::MAX_RANK;
 
 impl Kernel<'_> {
-    /// The place of the element `place`, of operands in a row.
+    /// The addresses of element number `place`, if the operands are contiguous.
     pub(super) fn linear(&mut self, place: Reg) -> At {
         let mut addresses: Vec<Option<Reg>> = Vec::new();
         for (operand, way) in self.variant.operands.iter().enumerate() {
@@ -22,13 +22,13 @@ impl Kernel<'_> {
         At { offsets: vec![0; addresses.len()], addresses, index: Vec::new() }
     }
 
-    /// A place so many elements further on, of operands in a row.
+    /// The addresses `elements` elements further on, if the operands are contiguous.
     pub(super) fn further(&self, base: &At, elements: usize) -> At {
         let offsets = (0..base.addresses.len()).map(|operand| elements * self.size(operand)).collect();
         At { addresses: base.addresses.clone(), offsets, index: Vec::new() }
     }
 
-    /// The place of the vector `place` of a nest.
+    /// The addresses of vector number `place` of a nest.
     pub(super) fn nested(&mut self, place: Reg) -> At {
         let (rank, width) = (usize::from(self.variant.rank), usize::from(self.variant.width));
         let wide = self.variant.wide;
@@ -51,7 +51,8 @@ impl Kernel<'_> {
         self.placed(index, Some(place))
     }
 
-    /// What a thread is to compute at indices of a nest, those of vectors' first elements; `place` counts the vector, for operands in a row.
+    /// The addresses at indices of a nest, which are those of the vectors' first elements. `place` is the number of the vector, for
+    /// contiguous operands.
     pub(super) fn placed(&mut self, index: Vec<Option<Reg>>, place: Option<Reg>) -> At {
         let (rank, width) = (usize::from(self.variant.rank), usize::from(self.variant.width));
         let wide = self.variant.wide;
@@ -84,7 +85,7 @@ impl Kernel<'_> {
         At { offsets: vec![0; addresses.len()], addresses, index }
     }
 
-    /// Quotient and remainder by what a parameter says.
+    /// The quotient and the remainder of a division by a parameter.
     pub(super) fn divide(&mut self, dividend: Reg, by: Param) -> (Reg, Reg) {
         let divisor = self.argument(by).to_vec();
         let class = dividend.class;

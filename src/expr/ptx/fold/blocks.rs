@@ -10,7 +10,7 @@ use crate::expr::ptx::{Folding, Kernel, Param, THREADS};
 use crate::expr::reduce::Finish;
 
 impl Kernel<'_> {
-    /// What all warps of the block have, of which lane 0 holds each; thread 0 holds it.
+    /// Combines the accumulators of all warps of the block. Lane 0 of each warp holds its accumulator; thread 0 holds the result.
     pub(super) fn fold_block(&mut self, fold: Folding, item: Item, thread: Reg) -> Item {
         let memory = self.shared(WARPS);
         let lane = self.e.op_with(Class::B32, "and.b32", &[thread], LANES - 1);
@@ -32,7 +32,7 @@ impl Kernel<'_> {
         all
     }
 
-    /// What all rows of threads have of each column; the first row holds it.
+    /// Combines the accumulators of all rows of threads for each column. The first row holds the results.
     pub(super) fn fold_rows(
         &mut self,
         fold: Folding,
@@ -65,13 +65,13 @@ impl Kernel<'_> {
         totals
     }
 
-    /// Shared memory for so many accumulators, 16 bytes each; asked for once with the most.
+    /// The address of shared memory for `items` accumulators of 16 bytes. Only the largest request is allocated.
     fn shared(&mut self, items: usize) -> Reg {
         self.fold_slots = self.fold_slots.max(items);
         self.e.op_with(Class::B32, "mov.u32", &[], "accumulators")
     }
 
-    /// Leaves a block's accumulators for the last block, from `slot`, if `leader`.
+    /// If `leader` is set, stores a block's accumulators for the last block, starting at `slot`.
     pub(super) fn leave(&mut self, items: &[Item], slot: Reg, leader: Reg) {
         let partials = self.argument(Param::Partials)[0];
         let skip = self.e.label();
@@ -84,7 +84,7 @@ impl Kernel<'_> {
         self.e.place(&skip);
     }
 
-    /// Ends all blocks of a result but that which comes last.
+    /// Ends all blocks of a result except the last one.
     pub(super) fn only_the_last(&mut self, block: Reg, parts: Reg, done: &str) {
         let counters = self.argument(Param::Counters)[0];
         let counter = self.e.op_with(Class::B64, "mad.wide.u32", &[block], format_args!("4, {counters}"));
@@ -92,7 +92,7 @@ impl Kernel<'_> {
         let thread = self.e.op_with(Class::B32, "mov.u32", &[], "%tid.x");
         let first = self.e.op_with(Class::Pred, "setp.eq.u32", &[thread], 0);
         let (skip, memory) = (self.e.label(), self.e.op_with(Class::B32, "mov.u32", &[], "arrived"));
-        // All threads that left something are done with it.
+        // All threads have stored their accumulators.
         op!(self.e, "bar.sync 0;");
         op!(self.e, "@!{first} bra {skip};");
         // The counter wraps to 0 with the last block, and is ready for the next kernel.
@@ -107,7 +107,7 @@ impl Kernel<'_> {
         op!(self.e, "@{early} bra {done};");
     }
 
-    /// Combines what blocks left: those of parts `first`, `first + step`, …
+    /// Combines the accumulators that blocks have stored: those of parts `first`, `first + step`, …
     pub(super) fn collect(
         &mut self,
         fold: Folding,
@@ -140,7 +140,7 @@ impl Kernel<'_> {
         items
     }
 
-    /// Writes results that lie along the innermost axis.
+    /// Writes results along the innermost axis.
     pub(super) fn finish(&mut self, fold: Folding, items: &[Item], address: Option<Reg>) {
         let (spec, dtype) = (fold.spec, self.folded());
         let mut address = address.expect("the result lies somewhere");

@@ -12,7 +12,7 @@ use crate::expr::ptx::{At, Folding, Kernel};
 use crate::expr::reduce::Fold;
 
 impl Kernel<'_> {
-    /// Reduces what a thread has: places from `first` to `end`, `step` apart. Returns an accumulator for each element of a vector.
+    /// Reduces the elements of a thread: numbers from `first` to `end`, `step` apart. Returns an accumulator for each element of a vector.
     pub(super) fn accumulate(
         &mut self,
         fold: Folding,
@@ -56,7 +56,7 @@ impl Kernel<'_> {
         items
     }
 
-    /// Computes the elements at some places and combines them into accumulators. With each place goes its number.
+    /// Computes elements and combines them into accumulators. Each entry of `places` has the addresses and the number of an element.
     pub(super) fn take(&mut self, fold: Folding, items: &[Item], places: &[(At, Reg)], width: usize) {
         let columns = fold.ranks[2] > 0;
         let result = self.program.results[0] as usize;
@@ -81,7 +81,7 @@ impl Kernel<'_> {
     pub(super) fn identity(&mut self, fold: Folding) -> Item {
         let dtype = self.folded();
         let word = with_type!(dtype, T => match fold.spec.fold {
-            // Of floats −0, which leaves a sum of −0 alone.
+            // For floats, the identity is −0, so that a sum of −0 stays −0.
             Fold::Sum if dtype.is_float() => 1 << (8 * dtype.size() - 1),
             Fold::Sum => 0,
             Fold::Product => ConvertTo::<T>::convert(true).to_word(),
@@ -116,7 +116,7 @@ impl Kernel<'_> {
                 let (Some(i), Some(j)) = (a.index, b.index) else { unreachable!("an index is looked for") };
                 let (x, y) = (a.value, b.value);
                 let (first, second) = if fold.spec.fold == Fold::ArgMin { (y, x) } else { (x, y) };
-                // The second is taken if it is better, or as good and before the first.
+                // The second is taken if it is better, or if it is equal and its index is lower.
                 let better = self.e.compute(Op::Lt, dtype, DType::Bool, &[first, second]);
                 let worse = self.e.compute(Op::Lt, dtype, DType::Bool, &[second, first]);
                 let before = self.e.op(Class::Pred, "setp.lt.u64", &[j, i]);
@@ -124,7 +124,7 @@ impl Kernel<'_> {
                 let tie = self.e.op(Class::Pred, "and.pred", &[same, before]);
                 let mut take = self.e.op(Class::Pred, "or.pred", &[better, tie]);
                 if dtype.is_float() {
-                    // NaN is better than anything else; of two, the first.
+                    // NaN is better than any other value. Of two NaNs, the first is taken.
                     let m = self.e.compute(Op::IsNan, dtype, DType::Bool, &[x]);
                     let n = self.e.compute(Op::IsNan, dtype, DType::Bool, &[y]);
                     let not = self.e.op(Class::Pred, "not.pred", &[m]);
@@ -152,7 +152,7 @@ impl Kernel<'_> {
         items[0]
     }
 
-    /// What a group of lanes has; its first lane holds it.
+    /// Combines the accumulators of a group of lanes. Its first lane holds the result.
     pub(super) fn fold_lanes(&mut self, fold: Folding, mut item: Item, lanes: usize) -> Item {
         for distance in [16, 8, 4, 2, 1].into_iter().filter(|distance| *distance < lanes) {
             let value = self.shuffle(item.value, distance);
@@ -183,7 +183,7 @@ impl Kernel<'_> {
         self.out_of_slot(moved, reg.class)
     }
 
-    /// A value in a register that memory takes, of 32 or 64 bits.
+    /// Copies a value to a register of 32 or 64 bits, which can be stored.
     fn slot_of(&mut self, reg: Reg) -> Reg {
         match reg.class {
             Class::Pred => self.e.op_with(Class::B32, "selp.b32", &[], format_args!("1, 0, {reg}")),

@@ -14,12 +14,12 @@ use super::{At, Folding, Kernel, Param, THREADS, Way};
 use crate::expr::dtype::DType;
 use crate::expr::layout::shape::MAX_RANK;
 
-/// Lanes of a warp, and threads along columns.
+/// The number of lanes of a warp, and of threads along columns.
 pub(crate) const LANES: usize = 32;
-/// Warps of a block, and threads along what is reduced for columns.
+/// The number of warps of a block, and of threads along the reduced axis for columns.
 pub(crate) const WARPS: usize = THREADS / LANES;
 
-/// An accumulator: a value, and its index if that is looked for.
+/// An accumulator: a value, and its index if the reduction returns an index.
 #[derive(Clone, Copy)]
 struct Item {
     value: Reg,
@@ -37,7 +37,7 @@ impl Kernel<'_> {
         op!(self.e, "ret;");
     }
 
-    /// The type of what is combined.
+    /// The type of the combined values.
     fn folded(&self) -> DType {
         self.program.code[self.program.results[0] as usize].dtype
     }
@@ -60,7 +60,7 @@ impl Kernel<'_> {
             (self.e.op(Class::B64, "cvt.u64.u32", &[block]), thread)
         };
         let bases = self.bases(fold, row, None);
-        // Lanes without a row have nothing to reduce; they take part in what warps do together.
+        // Lanes without a row have nothing to reduce, but take part in the shuffles of their warp.
         let (rows, depth) = (self.argument(Param::Rows)[0], self.argument(Param::Depth)[0]);
         let inside = self.e.op(Class::Pred, "setp.lt.u64", &[row, rows]);
         let nothing = self.e.op_with(Class::B64, "mov.b64", &[], 0);
@@ -100,7 +100,7 @@ impl Kernel<'_> {
             let leader = self.e.op_with(Class::Pred, "setp.eq.u32", &[thread], 0);
             self.leave(&[item], slot, leader);
             self.only_the_last(block, parts, &done);
-            // What all blocks have, in order: each thread takes some, then as before.
+            // The accumulators of all blocks are combined in order: each thread takes some, and the rest is as before.
             let first = self.e.op(Class::B64, "sub.u64", &[slot, part]);
             let items = self.collect(fold, first, thread, THREADS, parts, 1);
             item = self.fold_lanes(fold, items[0], LANES);
@@ -153,7 +153,7 @@ impl Kernel<'_> {
         self.e.place(&done);
     }
 
-    /// The place of the first element of a row of results, and a vector of columns.
+    /// The addresses of the first element of a row of results and of a vector of columns.
     fn bases(&mut self, fold: Folding, row: Reg, column: Option<Reg>) -> At {
         let [outer, reduced, inner] = fold.ranks.map(usize::from);
         let addresses: Vec<Option<Reg>> = (0..self.variant.operands.len())
@@ -171,7 +171,7 @@ impl Kernel<'_> {
         bases
     }
 
-    /// Moves to the place that `rest` counts along some axes; the innermost is counted in `width` elements.
+    /// Moves along some axes to the element with number `rest`. The innermost axis counts in units of `width` elements.
     fn walk_axes(&mut self, at: &mut At, axes: std::ops::Range<usize>, rest: Reg, width: usize) {
         let wide = self.variant.wide;
         let last = axes.end.wrapping_sub(1);
@@ -204,11 +204,11 @@ impl Kernel<'_> {
         }
     }
 
-    /// The place of what is reduced that `place` counts, in vectors.
+    /// The addresses of the reduced element with number `place`, in vectors.
     fn reduced_place(&mut self, fold: Folding, bases: &At, place: Reg, width: usize) -> At {
         let [outer, reduced, _] = fold.ranks.map(usize::from);
         let mut at = bases.clone();
-        // The result does not move along what is reduced.
+        // The result's address does not change along the reduced axes.
         at.addresses[0] = None;
         self.walk_axes(&mut at, outer..outer + reduced, place, width);
         at
