@@ -189,7 +189,7 @@ fn what_is_not_for_several_devices() -> Result<()> {
     let x = SplitTensor::<f32>::zeros(&split, 8)?;
     let u = Tensor::<f32>::zeros(&split.streams()[0], 8)?;
     let smooth = || stencil(&u, Boundary::Clamp, |n| n.at(-1) + n.at(1));
-    assert_error(x.assign(smooth().steps(3)), ExpressionErrorKind::BadSplit, &["steps"]);
+    assert_error(x.assign(smooth().steps(3)), ExpressionErrorKind::BadSplit, &["from_tensor", ".steps(3)"]);
     assert_error(x.assign(smooth()), ExpressionErrorKind::BadSplit, &["from_tensor"]);
     Ok(())
 }

@@ -16,6 +16,7 @@ mod reductions;
 mod runs;
 mod sorts;
 mod sparse;
+mod steps;
 mod top_k;
 
 use kernel_primitives::devices::count;

@@ -351,7 +351,7 @@ impl<T: Scalar> Neighbours<T> {
                 Some(shift) => Kind::Neighbour(view.clone(), shift),
             },
             Source::Split(view) => match shift(&view.shape) {
-                None => Kind::Split(view.clone()),
+                None => Kind::Split(Arc::new(view.read_by_stencil())),
                 Some(shift) => Kind::SplitBeside(view.clone(), Arc::new(Beside::Neighbour(shift))),
             },
         })
@@ -437,7 +437,7 @@ impl<T: Scalar> Neighbours<T> {
         };
         let part = |source: Source<'_>, by: &By| match source {
             Source::View(view) => slice(view, by),
-            Source::Split(view) if frame.is_empty() => Kind::Split(view.clone()),
+            Source::Split(view) if frame.is_empty() => Kind::Split(Arc::new(view.read_by_stencil())),
             Source::Split(view) => {
                 Kind::SplitBeside(view.clone(), Arc::new(Beside::Inside(Box::new(Inside { frame, by: *by }))))
             }

@@ -8,49 +8,92 @@ use primitives_host::{Error, ExpressionErrorKind, Result, Split};
 use super::beside::Beside;
 use super::gathers::Gathers;
 use super::halo::Halos;
+use super::steps;
 use super::view::{Rows, SplitView, row_elements};
 use crate::expr::dtype::DType;
 use crate::expr::evaluate::{launch, mistake, overlaps, prepare};
 use crate::expr::graph::{Kind, Node, Op, View, arguments, describe, function_of_two, node, rewritten, with_arguments};
+use crate::expr::layout::nest::Nest;
 use crate::expr::layout::shape::{Layout, Shape};
-use crate::expr::program::lower;
+use crate::expr::program::{Lowered, lower};
 
 /// Computes an expression into a split tensor.
 pub(super) fn assign(place: &'static Location<'static>, target: &Arc<SplitView>, root: &Arc<Node>) -> Result<()> {
-    if matches!(root.kind, Kind::Steps(_)) {
-        let reason = "steps of a stencil are for tensors of one device".into();
-        return Err(mistake(place, ExpressionErrorKind::BadSplit, reason, &[root]));
+    if let Kind::Steps(count) = root.kind {
+        return steps::assign(place, target, root, count);
     }
-    let (rows, row) = (target.rows(), row_elements(&target.shape));
-    let reads = Reads::of(root);
-    reads.check(place, root, &target.shape, rows)?;
-    // A copy that a device reads in place of its shard has other memory.
-    let overlap = |source: &SplitView| target.shards.iter().zip(&source.shards).any(|(a, b)| overlaps(a, b));
-    if reads.beside.iter().any(|(source, _)| overlap(source)) {
-        let reason =
-            "the target overlaps what a stencil reads beside each place: assign to another tensor, or read a copy";
-        return Err(mistake(place, ExpressionErrorKind::Overlap, reason.into(), &[root]));
+    Pass::new(place, target, root, root)?.run(&|| describe(&[root]).0.join("; "))
+}
+
+/// An expression that is computed into a split tensor: it is checked and prepared once, and can run again and again.
+pub(super) struct Pass {
+    place: &'static Location<'static>,
+    target: Arc<SplitView>,
+    value: Arc<Node>,
+    /// What mistakes are about.
+    root: Arc<Node>,
+    halos: Halos,
+    gathers: Gathers,
+    kernels: Vec<Kernel>,
+}
+
+/// The number of a device, and what it computes.
+type Kernel = (usize, Lowered, Nest);
+
+impl Pass {
+    /// Computes `value`, which is the assignment `root` or a step of it. Takes memory for what stencils read, and copies nothing.
+    pub(super) fn new(
+        place: &'static Location<'static>,
+        target: &Arc<SplitView>,
+        value: &Arc<Node>,
+        root: &Arc<Node>,
+    ) -> Result<Self> {
+        let rows = target.rows();
+        let reads = Reads::of(value);
+        reads.check(place, root, &target.shape, rows)?;
+        // A copy that a device reads in place of its shard has other memory.
+        let overlap = |source: &SplitView| target.shards.iter().zip(&source.shards).any(|(a, b)| overlaps(a, b));
+        if reads.beside.iter().any(|(source, _)| overlap(source)) {
+            let reason =
+                "the target overlaps what a stencil reads beside each place: assign to another tensor, or read a copy";
+            return Err(mistake(place, ExpressionErrorKind::Overlap, reason.into(), &[root]));
+        }
+        let gathers = Gathers::new(place, value, rows)?;
+        let halos = Halos::new(place, &reads, rows)?;
+        let kernels = kernels_of(place, target, [value, root], Brought { halos: &halos, gathers: &gathers })?;
+        let (target, value, root) = (target.clone(), value.clone(), root.clone());
+        Ok(Self { place, target, value, root, halos, gathers, kernels })
     }
-    let mut gathers = Gathers::new(place, root, rows)?;
-    let halos = Halos::new(&reads, rows)?;
-    let prepared = |gathers: &Gathers| -> Result<Vec<_>> {
-        let one = |(device, first, count)| {
-            let lowered = lower([&on_device(root, device, (first, count), row, Brought { halos: &halos, gathers })]);
-            let nest = prepare(place, &[&target.shards[device]], &lowered, &|| vec![root])?;
-            Ok((device, lowered, nest))
-        };
-        rows.shards_or_first().into_iter().map(one).collect()
+
+    /// Enqueues the copies and the kernels, which have this name.
+    pub(super) fn run(&mut self, name: &dyn Fn() -> String) -> Result<()> {
+        let (place, Self { target, value, root, halos, gathers, kernels, .. }) = (self.place, self);
+        let _turns = halos.bring(place)?;
+        if !gathers.is_empty() {
+            gathers.bring(place, &target.shape, target.rows(), halos)?;
+            *kernels = kernels_of(place, target, [value, root], Brought { halos, gathers })?;
+        }
+        for (device, lowered, nest) in kernels {
+            launch(place, &[&target.shards[*device]], lowered, nest, name)?;
+        }
+        Ok(())
+    }
+}
+
+/// The kernels of the devices that have rows. Mistakes are about `root`.
+fn kernels_of(
+    place: &'static Location<'static>,
+    target: &SplitView,
+    [value, root]: [&Arc<Node>; 2],
+    brought: Brought<'_>,
+) -> Result<Vec<Kernel>> {
+    let row = row_elements(&target.shape);
+    let one = |(device, first, count)| {
+        let lowered = lower([&on_device(value, device, (first, count), row, brought)]);
+        let nest = prepare(place, &[&target.shards[device]], &lowered, &|| vec![root])?;
+        Ok((device, lowered, nest))
     };
-    let mut ready = prepared(&gathers)?;
-    let _turns = halos.bring(place)?;
-    if !gathers.is_empty() {
-        gathers.bring(place, &target.shape, rows, &halos)?;
-        ready = prepared(&gathers)?;
-    }
-    for (device, lowered, nest) in &ready {
-        launch(place, &[&target.shards[*device]], lowered, nest, &|| describe(&[root]).0.join("; "))?;
-    }
-    Ok(())
+    target.rows().shards_or_first().into_iter().map(one).collect()
 }
 
 /// The tensors that an expression reads.
@@ -121,12 +164,7 @@ impl Reads {
             }
             // The rows of an interior stencil are split as its places are.
             if !(if in_place { rows.are_those_of(view.rows()) } else { rows.split.has_devices_of(&view.split) }) {
-                let reason = format!(
-                    "tensors are split in two ways, as {} and as {}: copy one by `resplit`",
-                    rows.describe(),
-                    view.describe()
-                );
-                return fail(ExpressionErrorKind::BadSplit, reason);
+                return fail(ExpressionErrorKind::BadSplit, rows.differ_from(view));
             }
         }
         for view in self.whole.iter().chain(&self.gathered) {

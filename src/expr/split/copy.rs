@@ -7,7 +7,7 @@ use primitives_host::storage::{self, moves};
 use primitives_host::{Error, ExpressionErrorKind, Result, Split, Stream};
 
 use super::tensor::{SplitTensor, splittable};
-use super::view::row_elements;
+use super::view::{SplitView, row_elements};
 use crate::expr::dtype::Scalar;
 use crate::expr::evaluate::mistake;
 use crate::expr::graph::View;
@@ -39,7 +39,7 @@ impl<T: Scalar> SplitTensor<T> {
     #[track_caller]
     pub fn resplit(&self, split: &Split) -> Result<Self> {
         let copy = Self::uninit(split, self.shape())?;
-        copy.copy_rows("`SplitTensor::resplit`", self)?;
+        copy_rows::<T>("`SplitTensor::resplit`", &copy.view, &self.view)?;
         Ok(copy)
     }
 
@@ -55,18 +55,7 @@ impl<T: Scalar> SplitTensor<T> {
             let reason = format!("a tensor of shape {} is not copied to one of shape {}", other.shape(), self.shape());
             return Err(mistake(Location::caller(), ExpressionErrorKind::BadShape, reason, &[]));
         }
-        self.copy_rows("`SplitTensor::copy_from`", other)
-    }
-
-    /// Copies the elements of `other`, which must have the same shape.
-    fn copy_rows(&self, call: &'static str, other: &Self) -> Result<()> {
-        let row = row_elements(&self.shape());
-        for one in moves(&self.view.bounds, &other.view.bounds) {
-            let to = (&self.view.shards[one.to], (one.range.start - self.view.bounds[one.to]) * row);
-            let from = (&other.view.shards[one.from], (one.range.start - other.view.bounds[one.from]) * row);
-            copy::<T>(call, to, from, one.range.len() * row)?;
-        }
-        Ok(())
+        copy_rows::<T>("`SplitTensor::copy_from`", &self.view, &other.view)
     }
 
     /// Copies all elements to a new tensor on the device of a stream. The copy is enqueued as in [`resplit`](Self::resplit).
@@ -101,6 +90,17 @@ impl<T: Scalar> SplitTensor<T> {
             Ok(part)
         })
     }
+}
+
+/// Copies the elements of a tensor to another tensor of the same shape. Both have the type `T`, and may be split in different ways.
+pub(super) fn copy_rows<T: Scalar>(call: &'static str, to: &SplitView, from: &SplitView) -> Result<()> {
+    let row = row_elements(&to.shape);
+    for one in moves(&to.bounds, &from.bounds) {
+        let target = (&to.shards[one.to], (one.range.start - to.bounds[one.to]) * row);
+        let source = (&from.shards[one.from], (one.range.start - from.bounds[one.from]) * row);
+        copy::<T>(call, target, source, one.range.len() * row)?;
+    }
+    Ok(())
 }
 
 /// Copies `len` elements of one contiguous view to another, from and to given element numbers. The elements have type `T`.

@@ -24,10 +24,12 @@ use super::beside::{Beside, inside_rows};
 use super::copy::copy;
 use super::view::{Rows, SplitView, row_elements, with_rows};
 use crate::expr::dtype::{DType, with_type};
-use crate::expr::evaluate::evaluate;
-use crate::expr::graph::{Kind, Node, View, arguments, node};
+use crate::expr::evaluate::{launch, prepare};
+use crate::expr::graph::{Kind, Node, View, arguments, describe, node};
+use crate::expr::layout::nest::Nest;
 use crate::expr::layout::shape::{Layout, Shape};
 use crate::expr::neighbours::neighbour::{Rule, Spare};
+use crate::expr::program::{Lowered, lower};
 
 /// Elements before and after rows. A kernel may load a vector of which it needs a part, and rows are as aligned as memory is.
 const PAD: usize = 128;
@@ -100,8 +102,14 @@ struct Piece {
     /// The rows of the device's places, with what is around them; `None` if the piece is the tensor, so that rules hold.
     own: Option<Arc<View>>,
     copies: Vec<Transfer>,
-    /// Rows outside: where they are, and what they are.
-    outside: Vec<(Arc<View>, Arc<Node>)>,
+    outside: Vec<Fill>,
+}
+
+/// Rows outside: where they are, and what they are.
+struct Fill {
+    to: Arc<View>,
+    value: Arc<Node>,
+    prepared: Box<(Lowered, Nest)>,
 }
 
 /// Elements of one view, which lie in a row, that go to another one.
@@ -112,8 +120,8 @@ struct Transfer {
 }
 
 impl Halos {
-    /// What is needed to compute `rows`. Takes memory, and copies nothing.
-    pub(super) fn new(reads: &Reads, rows: Rows<'_>) -> Result<Self> {
+    /// What is needed to compute `rows`, which can be brought again and again. Takes memory, and copies nothing.
+    pub(super) fn new(place: &'static Location<'static>, reads: &Reads, rows: Rows<'_>) -> Result<Self> {
         let mut sources: Vec<Source> = Vec::new();
         for (view, beside) in &reads.beside {
             let (rule, reach) = (beside.rule(), beside.reach(view.shape));
@@ -131,7 +139,7 @@ impl Halos {
             // The room around shards holds the rows of one rule.
             let has_room = !before.iter().any(|known| known.uses_room && known.view.same_as(&source.view));
             for (device, first, count) in rows.shards_or_first() {
-                let piece = source.piece(device, first..first + count, has_room)?;
+                let piece = source.piece(place, device, first..first + count, has_room)?;
                 source.pieces.insert(device, piece);
             }
         }
@@ -140,7 +148,7 @@ impl Halos {
 
     /// Enqueues all copies. Other threads bring nothing to the same places until what this returns is dropped.
     pub(super) fn bring(&self, place: &'static Location<'static>) -> Result<Vec<MutexGuard<'_, ()>>> {
-        let halos = self.sources.iter().filter_map(|source| source.view.halo.as_ref());
+        let halos = self.sources.iter().filter_map(|source| source.view.halo.as_deref());
         let halos: BTreeMap<usize, &Halo> = halos.map(|halo| (std::ptr::from_ref(halo).addr(), halo)).collect();
         // In one order by all, so that no two wait for each other.
         let turns = halos.values().map(|halo| halo.turn.lock().unwrap_or_else(PoisonError::into_inner)).collect();
@@ -152,8 +160,8 @@ impl Halos {
                 for one in &piece.copies {
                     copy_elements(&source.view, one)?;
                 }
-                for (to, value) in &piece.outside {
-                    evaluate(place, &[to], std::slice::from_ref(value))?;
+                for Fill { to, value, prepared } in &piece.outside {
+                    launch(place, &[to], &prepared.0, &prepared.1, &|| describe(&[value]).0.join(""))?;
                 }
             }
         }
@@ -190,7 +198,13 @@ impl Halos {
 
 impl Source {
     /// What a device reads whose places are these.
-    fn piece(&mut self, device: usize, places: Range<usize>, has_room: bool) -> Result<Piece> {
+    fn piece(
+        &mut self,
+        place: &'static Location<'static>,
+        device: usize,
+        places: Range<usize>,
+        has_room: bool,
+    ) -> Result<Piece> {
         let view = self.view.clone();
         let (all, shard) = (view.shape[0], &view.shards[device]);
         let held = view.bounds[device]..view.bounds[device + 1];
@@ -201,7 +215,7 @@ impl Source {
         let first = places.start as isize - self.reach[0] as isize;
         let needed = first..first + (self.reach[0] + places.len() + self.reach[1]) as isize;
         let (start, end) = (held.start as isize, held.end as isize);
-        let room = view.halo.as_ref().map_or(0, |halo| halo.rows as isize);
+        let room = view.room() as isize;
         let mut missing = Vec::new();
         let (rows, first) = if start <= needed.start && needed.end <= end {
             (shard.clone(), start)
@@ -232,13 +246,19 @@ impl Source {
         });
         let mut piece = Piece { rows, first, own, copies: Vec::new(), outside: Vec::new() };
         for missing in missing.into_iter().filter(|missing| !missing.is_empty()) {
-            self.fill(&mut piece, device, missing)?;
+            self.fill(place, &mut piece, device, missing)?;
         }
         Ok(piece)
     }
 
     /// Says how rows of a piece get there.
-    fn fill(&mut self, piece: &mut Piece, device: usize, missing: Range<isize>) -> Result<()> {
+    fn fill(
+        &mut self,
+        place: &'static Location<'static>,
+        piece: &mut Piece,
+        device: usize,
+        missing: Range<isize>,
+    ) -> Result<()> {
         let all = self.view.shape[0] as isize;
         let has = |rows: &Range<isize>| !rows.is_empty();
         let inside = missing.start.max(0)..missing.end.min(all);
@@ -257,7 +277,7 @@ impl Source {
                 }
                 Rule::Constant(word) => {
                     let value = node(Kind::Scalar(word), self.view.dtype, arguments([]));
-                    piece.outside.push((piece.part(&outside), value));
+                    piece.outside.push(Fill::new(place, piece.part(&outside), value)?);
                     continue;
                 }
                 Rule::Clamp => (if is_low { 0..1 } else { all - 1..all }, 0),
@@ -272,7 +292,8 @@ impl Source {
             let offset = if step < 0 { offset + last * row_elements(&self.view.shape) } else { offset };
             read[0] *= step;
             let value = value.with_layout(Layout { shape: to.layout.shape, strides: read, offset });
-            piece.outside.push((to, node(Kind::View(value), self.view.dtype, arguments([]))));
+            let value = node(Kind::View(value), self.view.dtype, arguments([]));
+            piece.outside.push(Fill::new(place, to, value)?);
         }
         Ok(())
     }
@@ -349,6 +370,14 @@ impl Source {
             }
         }
         Ok(())
+    }
+}
+
+impl Fill {
+    fn new(place: &'static Location<'static>, to: Arc<View>, value: Arc<Node>) -> Result<Self> {
+        let lowered = lower([&value]);
+        let nest = prepare(place, &[&to], &lowered, &|| vec![&value])?;
+        Ok(Self { to, value, prepared: Box::new((lowered, nest)) })
     }
 }
 

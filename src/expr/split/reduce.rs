@@ -160,7 +160,7 @@ impl<T: Scalar> ReductionExpr<T> {
         let rows = Rows { split: &split, bounds: &bounds };
         reads.check(place, root, &shape, rows)?;
         let gathers = Gathers::new(place, root, rows)?;
-        let halos = Halos::new(&reads, rows)?;
+        let halos = Halos::new(place, &reads, rows)?;
         let spec = Spec { fold: self.fold, finish: self.finish, to: T::DTYPE };
         Ok(Plan { place, root, split, bounds, shape, axes, kept, spec, halos, gathers })
     }

@@ -51,12 +51,33 @@ use crate::expr::tensor::{Tensor, checked_shape, updates};
 ///
 /// A [`Tensor`] of one device is not read by an expression of several devices, and a split tensor not by that of a [`Tensor`]:
 /// [`to_tensor`](Self::to_tensor) collects, [`from_tensor`](Self::from_tensor) distributes, and [`shard`](Self::shard) is the part of one
-/// device. [Steps](Expr::steps) are for tensors of one device.
+/// device.
 ///
 /// [Stencils](crate::expr::stencil) and [convolutions](crate::expr::convolve) read split tensors with the results of one device, bit for
 /// bit. Each device gets the rows of others that the neighbours of its places are in. Make tensors that are read so by
 /// [`uninit_with_halo`](Self::uninit_with_halo): then nothing else is copied. What other functions make has no such room, nor has a copy by
 /// [`resplit`](Self::resplit).
+///
+/// [Steps](Expr::steps) apply a stencil many times. The call checks and prepares all of them, and the host does not wait between them.
+///
+/// ```
+/// use kernel_primitives::expr::{Boundary, Functions, Reductions, SplitTensor, axis_index, eq, scalar, stencil};
+/// use kernel_primitives::{Devices, Split};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let split = Split::even(&Devices::emulated(3)?)?;
+/// let plate = || SplitTensor::<f64>::uninit_with_halo(&split, [60, 40], 1);
+/// let (start, later) = (plate()?, plate()?);
+/// // One hot row, whose heat spreads to all; none is lost.
+/// start.assign(eq(axis_index::<u64>(0), scalar(30u64)).cast::<f64>())?;
+/// let heat = stencil(&start, Boundary::Clamp, |n| {
+///     n.at([0, 0]) + 0.25 * (n.at([-1, 0]) + n.at([1, 0]) + n.at([0, -1]) + n.at([0, 1]) - 4.0 * n.at([0, 0]))
+/// });
+/// later.assign(heat.steps(100))?;
+/// assert!((later.sum().item()? - 40.0).abs() < 1e-9 && later.max().item()? < 0.1);
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// [Gathers](crate::expr::gather) read split tensors at any places, of whatever device. For what goes between devices the host waits, if that
 /// is not all of a short vector.
@@ -171,12 +192,12 @@ impl<T: Scalar> SplitTensor<T> {
         let shape = splittable(&shape, None)?;
         let bounds = split.bounds(shape[0]);
         let (shards, halo) = Halo::new(split.streams(), (shape, &bounds), T::DTYPE, rows)?;
-        Ok(Self::of_halo(split, bounds, shape, shards, Some(halo)))
+        Ok(Self::of_halo(split, bounds, shape, shards, Some(Arc::new(halo))))
     }
 
     /// For how many rows around those of each device there is room: see [`uninit_with_halo`](Self::uninit_with_halo).
     pub fn halo(&self) -> usize {
-        self.view.halo.as_ref().map_or(0, |halo| halo.rows)
+        self.view.room()
     }
 
     /// Made of the rows of each device, which are in a row and in memory of their own.
@@ -208,8 +229,14 @@ impl<T: Scalar> SplitTensor<T> {
         Self::of_halo(split, bounds, shape, shards, None)
     }
 
-    fn of_halo(split: &Split, bounds: Vec<usize>, shape: Shape, shards: Vec<Arc<View>>, halo: Option<Halo>) -> Self {
-        let view = SplitView { split: split.clone(), shape, bounds, shards, dtype: T::DTYPE, halo };
+    fn of_halo(
+        split: &Split,
+        bounds: Vec<usize>,
+        shape: Shape,
+        shards: Vec<Arc<View>>,
+        halo: Option<Arc<Halo>>,
+    ) -> Self {
+        let view = SplitView { split: split.clone(), shape, bounds, shards, dtype: T::DTYPE, halo, by_stencil: false };
         Self { view: Arc::new(view), _elements: PhantomData }
     }
 
@@ -328,7 +355,7 @@ impl<T: Scalar> SplitTensor<T> {
 
     /// Computes `value` into this tensor's elements: one kernel on each device that has some. For stencils, rows of other devices are copied
     /// before, and a kernel fills the rows outside of the tensor, at the devices that read these. For [gathers](crate::expr::gather) from split
-    /// tensors, indices are computed and items are copied before.
+    /// tensors, indices are computed and items are copied before. [Steps](Expr::steps) do so once a step.
     ///
     /// All is checked before the first kernel is launched. If a launch fails, as a fault does on the emulator, those of the devices before
     /// have run.

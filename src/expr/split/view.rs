@@ -20,10 +20,19 @@ pub(crate) struct SplitView {
     pub(crate) shards: Vec<Arc<View>>,
     pub(crate) dtype: DType,
     /// Room around the shards, if there is any.
-    pub(super) halo: Option<Halo>,
+    pub(super) halo: Option<Arc<Halo>>,
+    /// Whether a stencil reads it in the place that is computed, for its steps.
+    pub(crate) by_stencil: bool,
 }
 
 impl SplitView {
+    /// The same elements as a stencil on them reads them in the place that is computed.
+    pub(crate) fn read_by_stencil(&self) -> Self {
+        let Self { split, shape, bounds, shards, dtype, halo, .. } = self;
+        let (split, bounds, shards, halo) = (split.clone(), bounds.clone(), shards.clone(), halo.clone());
+        Self { split, shape: *shape, bounds, shards, dtype: *dtype, halo, by_stencil: true }
+    }
+
     /// Whether both have the same elements.
     pub(crate) fn same_as(&self, other: &Self) -> bool {
         let (a, b) = (&self.shards, &other.shards);
@@ -38,6 +47,11 @@ impl SplitView {
     pub(super) fn rows(&self) -> Rows<'_> {
         Rows { split: &self.split, bounds: &self.bounds }
     }
+
+    /// For how many rows there is room around those of each device.
+    pub(super) fn room(&self) -> usize {
+        self.halo.as_ref().map_or(0, |halo| halo.rows)
+    }
 }
 
 /// The split of the rows for which an expression is computed.
@@ -51,6 +65,15 @@ impl Rows<'_> {
     /// Whether each row is on the same device in both.
     pub(super) fn are_those_of(&self, other: Rows<'_>) -> bool {
         self.bounds == other.bounds && self.split.has_devices_of(other.split)
+    }
+
+    /// Why rows that are split so are not beside those of another tensor.
+    pub(super) fn differ_from(&self, other: &SplitView) -> String {
+        format!(
+            "tensors are split in two ways, as {} and as {}: copy one by `resplit`",
+            self.describe(),
+            other.describe()
+        )
     }
 
     /// The devices that have rows, each with its first row and how many it has.

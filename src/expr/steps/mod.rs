@@ -4,7 +4,7 @@
 //! [`tile`] says how a kernel of several steps lies over the tensor, and `ptx/steps` writes it.
 
 pub(crate) mod passes;
-mod stepped;
+pub(crate) mod stepped;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tile;
@@ -32,6 +32,13 @@ impl<T: Scalar> Expr<T> {
     /// turns between the target and memory of their own, as large as the target. While they run, the target holds the results of earlier
     /// steps.
     ///
+    /// A [`SplitTensor`](super::SplitTensor) is stepped into one that is split in the same way. Each step is a pass of its own, before which
+    /// devices get the rows of others that a step reads; the host does not wait between steps, unless the step
+    /// [gathers](super::gather). All passes are checked and prepared before the first one. Passes take turns between the target and memory
+    /// as large as it is, with room around the shards; or between two of these, if the target was made without
+    /// [room](super::SplitTensor::uninit_with_halo) for the rows around. A stepped tensor without such room is copied once. Tensors beside an
+    /// interior stencil are split as others of their shape: they are copied once to where the places are.
+    ///
     /// ```
     /// use kernel_primitives::Device;
     /// use kernel_primitives::expr::{Boundary, Tensor, stencil};
@@ -41,6 +48,23 @@ impl<T: Scalar> Expr<T> {
     /// let u = Tensor::from_slice(&stream, 7, &[0.0f32, 0.0, 0.0, 64.0, 0.0, 0.0, 0.0])?;
     /// let later = Tensor::uninit(&stream, 7)?;
     /// // The heat equation: u + c * (the sum of both neighbours - 2 * u), three times.
+    /// let heat = &u + 0.25 * stencil(&u, Boundary::Clamp, |n| n.at(-1) + n.at(1) - 2.0 * n.at(0));
+    /// later.assign(heat.steps(3))?;
+    /// assert_eq!(later.to_vec()?, [1.0, 6.0, 15.0, 20.0, 15.0, 6.0, 1.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Over several devices:
+    ///
+    /// ```
+    /// use kernel_primitives::expr::{Boundary, SplitTensor, stencil};
+    /// use kernel_primitives::{Devices, Split};
+    ///
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// let split = Split::even(&Devices::emulated(3)?)?;
+    /// let u = SplitTensor::from_slice(&split, 7, &[0.0f32, 0.0, 0.0, 64.0, 0.0, 0.0, 0.0])?;
+    /// let later = SplitTensor::uninit_with_halo(&split, 7, 1)?;
     /// let heat = &u + 0.25 * stencil(&u, Boundary::Clamp, |n| n.at(-1) + n.at(1) - 2.0 * n.at(0));
     /// later.assign(heat.steps(3))?;
     /// assert_eq!(later.to_vec()?, [1.0, 6.0, 15.0, 20.0, 15.0, 6.0, 1.0]);
@@ -58,6 +82,8 @@ impl<T: Scalar> Expr<T> {
     ///   than 2^24 steps.
     /// - `BadShape` if the target has another shape than the stepped tensor.
     /// - `Overlap` if the target has elements in common with the stepped tensor.
+    /// - `BadSplit` if the target is split and the stepped tensor is not, or the other way round; if both, or other tensors of the
+    ///   step, are split in different ways.
     ///
     /// # Source
     ///

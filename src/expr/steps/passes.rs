@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use primitives_host::storage::{self, Storage};
 use primitives_host::{ExpressionErrorKind, Result};
 
-use super::stepped::Stepped;
+use super::stepped::{AnyView, Refusal, Stepped};
 use super::tile::{StepsTile, Tiling};
 use crate::expr::dtype::with_type;
 use crate::expr::evaluate::{launch, mistake, overlaps, prepare};
 use crate::expr::gpu::Operands;
-use crate::expr::graph::{Kind, Node, View, arguments, describe, node};
+use crate::expr::graph::{Frame, Kind, Node, View, arguments, describe, node};
 use crate::expr::layout::nest::Nest;
 use crate::expr::layout::shape::Layout;
 use crate::expr::program::{Lowered, lower, lower_fixed};
@@ -75,6 +75,26 @@ impl Tiles {
 /// The most steps of one assignment.
 const MOST: usize = 1 << 24;
 
+/// Checks that so many steps of a tensor, which leave a frame alone, may be assigned to a target.
+pub(in crate::expr) fn check(count: usize, frame: Option<Frame>, [target, state]: [AnyView; 2]) -> Result<(), Refusal> {
+    let (shape, to) = (state.shape(), target.shape());
+    if to != shape {
+        let reason =
+            format!("steps of a tensor of shape {shape} give one of that shape, and not of the target's, {to}");
+        return Err((ExpressionErrorKind::BadShape, reason));
+    }
+    let several = count > 1 || count == 1 && frame.is_some();
+    if several && target.overlaps(&state) {
+        let reason = "the target overlaps the stepped tensor: assign to another tensor".into();
+        return Err((ExpressionErrorKind::Overlap, reason));
+    }
+    if count > MOST {
+        let reason = format!("{count} steps, of which one assignment makes at most {MOST}");
+        return Err((ExpressionErrorKind::BadStencil, reason));
+    }
+    Ok(())
+}
+
 impl Schedule {
     /// How `roots`, among which are steps, are assigned to `targets`.
     pub(crate) fn new(
@@ -92,30 +112,15 @@ impl Schedule {
             unreachable!("steps are among the roots")
         };
         let stepped = Stepped::new(value).map_err(|(kind, reason)| fail(kind, reason))?;
-        let (state, shape) = (&stepped.state, stepped.state.layout.shape);
-        if target.layout.shape != shape {
-            let reason = format!(
-                "steps of a tensor of shape {shape} give one of that shape, and not of the target's, {}",
-                target.layout.shape
-            );
-            return Err(fail(ExpressionErrorKind::BadShape, reason));
-        }
-        let several = count > 1 || count == 1 && stepped.frame.is_some();
-        if several && overlaps(target, state) {
-            let reason = "the target overlaps the stepped tensor: assign to another tensor".into();
-            return Err(fail(ExpressionErrorKind::Overlap, reason));
-        }
-        if count > MOST {
-            let reason = format!("{count} steps, of which one assignment makes at most {MOST}");
-            return Err(fail(ExpressionErrorKind::BadStencil, reason));
-        }
+        let state = &stepped.state;
+        check(count, stepped.frame, [target, state].map(|view| AnyView::Whole(view.clone())))
+            .map_err(|(kind, reason)| fail(kind, reason))?;
         let mut making = Making { place, root, options, passes: Vec::new(), order: Vec::new(), first: None };
         match count {
             0 => making.copy(state, target)?,
-            _ if shape.elements() == Some(0) => {
+            _ if state.layout.shape.elements() == Some(0) => {
                 // Checked, and nothing to do.
                 making.pass(&stepped.inner(target), stepped.step_of(state))?;
-                making.order.clear();
             }
             _ => making.steps(&stepped, target, count)?,
         }
@@ -172,18 +177,29 @@ impl Making<'_> {
         if self.options.fixed { lower_fixed([value]) } else { lower([value]) }
     }
 
-    /// A pass of one step, or a copy, at the end; its number.
+    /// A pass of one step, or a copy; its number.
     fn pass(&mut self, target: &Arc<View>, value: Arc<Node>) -> Result<u32> {
         let lowered = self.lower(&value);
         let nest = prepare(self.place, &[target], &lowered, &|| vec![self.root])?;
-        self.passes.push(StepsPass { target: target.clone(), work: Work::Step(Box::new((lowered, nest))) });
-        let number = self.passes.len() as u32 - 1;
-        self.order.push(number);
-        Ok(number)
+        Ok(self.add(StepsPass { target: target.clone(), work: Work::Step(Box::new((lowered, nest))) }))
     }
 
+    fn add(&mut self, pass: StepsPass) -> u32 {
+        self.passes.push(pass);
+        self.passes.len() as u32 - 1
+    }
+
+    /// A copy at the end.
     fn copy(&mut self, from: &Arc<View>, to: &Arc<View>) -> Result<()> {
-        self.pass(to, element_of(from)).map(|_| ())
+        let number = self.pass(to, element_of(from))?;
+        self.order.push(number);
+        Ok(())
+    }
+
+    /// Steps at the end.
+    fn then(&mut self, order: &[u32]) {
+        self.first = self.first.or(order.first().copied());
+        self.order.extend(order);
     }
 
     /// Copies what no step changes.
@@ -217,19 +233,15 @@ impl Making<'_> {
                 return self.tiles(stepped, target, count, lowered, form);
             }
         }
-        let own = match (count, free) {
-            (1, _) => 0,
-            (2, _) | (_, true) => 1,
-            _ => 2,
-        };
-        let own: Vec<Arc<View>> = (0..own).map(|_| temporary(target)).collect::<Result<_>>()?;
+        let own: Vec<Arc<View>> = (0..memories(count, free)).map(|_| temporary(target)).collect::<Result<_>>()?;
         for memory in own.iter().chain(free.then_some(target)) {
             self.copy_around(stepped, memory)?;
         }
         let buffers = turns(&own, target, count, free);
-        self.between(&stepped.state, &buffers, &vec![1; count], |making, source, to, _| {
-            making.pass(&stepped.inner(to), stepped.step_of(source))
+        let order = between(&stepped.state, &buffers, &vec![1; count], |source, to, _| {
+            self.pass(&stepped.inner(to), stepped.step_of(source))
         })?;
+        self.then(&order);
         if !free {
             self.copy_around(stepped, target)?;
         }
@@ -245,48 +257,56 @@ impl Making<'_> {
         form: Tiling,
     ) -> Result<()> {
         let each = form.steps_each(count);
-        let own: Vec<Arc<View>> = (1..each.len().min(2)).map(|_| temporary(target)).collect::<Result<_>>()?;
+        let own: Vec<Arc<View>> = (0..memories(each.len(), true)).map(|_| temporary(target)).collect::<Result<_>>()?;
         let buffers = turns(&own, target, each.len(), true);
         let lowered = Arc::new(lowered);
-        self.between(&stepped.state, &buffers, &each, |making, source, to, steps| {
+        let order = between(&stepped.state, &buffers, &each, |source, to, steps| {
             let tile = StepsTile::new(&lowered, &form, stepped, steps, [source, to]);
-            making.passes.push(StepsPass { target: to.clone(), work: Work::Tile(Box::new(tile)) });
-            let number = making.passes.len() as u32 - 1;
-            making.order.push(number);
-            Ok(number)
-        })
-    }
-
-    /// Makes passes from `state` through all buffers, of so many steps each; those that were made before come again.
-    fn between(
-        &mut self,
-        state: &Arc<View>,
-        buffers: &[&Arc<View>],
-        steps: &[usize],
-        mut make: impl FnMut(&mut Self, &Arc<View>, &Arc<View>, usize) -> Result<u32>,
-    ) -> Result<()> {
-        let mut known = Vec::new();
-        let mut source = state;
-        for (&to, &steps) in buffers.iter().zip(steps) {
-            let key = (Arc::as_ptr(source), Arc::as_ptr(to), steps);
-            match known.iter().find(|(other, _)| *other == key) {
-                Some(&(_, number)) => self.order.push(number),
-                None => known.push((key, make(self, source, to, steps)?)),
-            }
-            self.first.get_or_insert(known[0].1);
-            source = to;
-        }
+            Ok(self.add(StepsPass { target: to.clone(), work: Work::Tile(Box::new(tile)) }))
+        })?;
+        self.then(&order);
         Ok(())
     }
 }
 
+/// Makes passes from `state` through all buffers, of so many steps each: their numbers, in order. Those that were made before come again.
+pub(in crate::expr) fn between<V>(
+    state: &Arc<V>,
+    buffers: &[&Arc<V>],
+    steps: &[usize],
+    mut make: impl FnMut(&Arc<V>, &Arc<V>, usize) -> Result<u32>,
+) -> Result<Vec<u32>> {
+    let mut known = Vec::new();
+    let mut order = Vec::with_capacity(buffers.len());
+    let mut source = state;
+    for (&to, &steps) in buffers.iter().zip(steps) {
+        let key = (Arc::as_ptr(source), Arc::as_ptr(to), steps);
+        let number = match known.iter().find(|(other, _)| *other == key) {
+            Some(&(_, number)) => number,
+            None => {
+                let number = make(source, to, steps)?;
+                known.push((key, number));
+                number
+            }
+        };
+        order.push(number);
+        source = to;
+    }
+    Ok(order)
+}
+
 /// A view's element at the place that is computed.
-fn element_of(view: &Arc<View>) -> Arc<Node> {
+pub(in crate::expr) fn element_of(view: &Arc<View>) -> Arc<Node> {
     node(Kind::View(view.clone()), view.dtype, arguments([]))
 }
 
+/// How much memory of their own so many passes need, as large as the target each.
+pub(in crate::expr) fn memories(passes: usize, free: bool) -> usize {
+    passes.saturating_sub(1).min(if free { 1 } else { 2 })
+}
+
 /// Where so many passes write: the last one to the target, as those before alternately if it is `free`.
-fn turns<'a>(own: &'a [Arc<View>], target: &'a Arc<View>, passes: usize, free: bool) -> Vec<&'a Arc<View>> {
+pub(in crate::expr) fn turns<'a, V>(own: &'a [V], target: &'a V, passes: usize, free: bool) -> Vec<&'a V> {
     (1..=passes)
         .map(|pass| match passes - pass {
             0 => target,

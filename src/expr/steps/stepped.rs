@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use primitives_host::ExpressionErrorKind;
 
+use crate::expr::dtype::DType;
 use crate::expr::evaluate::overlaps;
 use crate::expr::graph::{Frame, Inside, Kind, Node, View, rewritten, with_arguments};
-use crate::expr::layout::shape::{Layout, MAX_RANK};
+use crate::expr::layout::shape::{Layout, MAX_RANK, Shape};
 use crate::expr::neighbours::neighbour::{Rule, Shift};
+use crate::expr::split::{Beside, SplitView};
 
 /// A stencil that can be applied to its own result.
 pub(super) struct Stepped {
@@ -19,22 +21,65 @@ pub(super) struct Stepped {
     pub(super) frame: Option<Frame>,
 }
 
-pub(super) type Refusal = (ExpressionErrorKind, String);
+pub(in crate::expr) type Refusal = (ExpressionErrorKind, String);
 
 fn refusal<T>(reason: impl Into<String>) -> Result<T, Refusal> {
     Err((ExpressionErrorKind::BadStencil, reason.into()))
+}
+
+/// A tensor of one device, or one that is split over devices.
+#[derive(Clone)]
+pub(in crate::expr) enum AnyView {
+    Whole(Arc<View>),
+    Split(Arc<SplitView>),
+}
+
+impl AnyView {
+    pub(in crate::expr) fn shape(&self) -> Shape {
+        match self {
+            Self::Whole(view) => view.layout.shape,
+            Self::Split(view) => view.shape,
+        }
+    }
+
+    fn dtype(&self) -> DType {
+        match self {
+            Self::Whole(view) => view.dtype,
+            Self::Split(view) => view.dtype,
+        }
+    }
+
+    pub(in crate::expr) fn same_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Whole(a), Self::Whole(b)) => a.same_as(b),
+            (Self::Split(a), Self::Split(b)) => a.same_as(b),
+            _ => false,
+        }
+    }
+
+    /// Whether both may have an element in common.
+    pub(in crate::expr) fn overlaps(&self, other: &Self) -> bool {
+        self.parts().iter().any(|a| other.parts().iter().any(|b| overlaps(a, b)))
+    }
+
+    fn parts(&self) -> &[Arc<View>] {
+        match self {
+            Self::Whole(view) => std::slice::from_ref(view),
+            Self::Split(view) => &view.shards,
+        }
+    }
 }
 
 /// What the leaves of a graph read.
 #[derive(Default)]
 struct Reads {
     /// Beside the place.
-    beside: Vec<Arc<View>>,
+    beside: Vec<AnyView>,
     /// In the place, by a stencil.
-    by_stencil: Vec<Arc<View>>,
+    by_stencil: Vec<AnyView>,
     /// In the place.
-    own: Vec<Arc<View>>,
-    gathered: Vec<Arc<View>>,
+    own: Vec<AnyView>,
+    gathered: Vec<AnyView>,
     frames: Vec<Frame>,
     refused: Option<Refusal>,
 }
@@ -52,27 +97,31 @@ impl Reads {
     fn node(&mut self, node: &Node) {
         match &node.kind {
             Kind::View(view) => match &view.origin {
-                None => add(&mut self.own, view),
+                None => add(&mut self.own, AnyView::Whole(view.clone())),
                 Some(origin) => {
                     let frame = origin.inside.map(|inside| inside.frame).filter(|frame| !frame.is_empty());
-                    if let Some(frame) = frame.filter(|frame| !self.frames.contains(frame)) {
-                        self.frames.push(frame);
-                    }
-                    self.stencil(&origin.view, frame.is_some_and(|frame| frame.is_along(&origin.view.layout)));
+                    let beside = frame.is_some_and(|frame| self.interior(frame, &origin.view.layout.shape));
+                    self.stencil(&origin.view, beside);
                 }
             },
+            Kind::Split(view) if view.by_stencil => add(&mut self.by_stencil, AnyView::Split(view.clone())),
+            Kind::Split(view) => add(&mut self.own, AnyView::Split(view.clone())),
+            Kind::SplitBeside(view, beside) => {
+                let is_beside = match &**beside {
+                    Beside::Inside(inside) => self.interior(inside.frame, &view.shape),
+                    Beside::Neighbour(_) | Beside::Weighted(_) => true,
+                };
+                add(if is_beside { &mut self.beside } else { &mut self.by_stencil }, AnyView::Split(view.clone()));
+            }
             Kind::Neighbour(view, _) | Kind::Weighted(view, _) => self.stencil(view, true),
             // A neighbour that is outside wherever it starts has its source as an argument.
-            Kind::Constant(_) => {
-                if let Some(Kind::View(view)) = node.arguments().next().map(|source| &source.kind) {
-                    self.stencil(view, false);
-                }
-            }
-            Kind::Gather(view) => add(&mut self.gathered, view),
-            Kind::Split(_) | Kind::SplitBeside(..) | Kind::SplitGather(_) => {
-                let reason = "steps of a stencil are for tensors of one device: assign the stencil as often";
-                self.refused.get_or_insert((ExpressionErrorKind::BadSplit, reason.into()));
-            }
+            Kind::Constant(_) => match node.arguments().next().map(|source| &source.kind) {
+                Some(Kind::View(view)) => self.stencil(view, false),
+                Some(Kind::Split(view)) => add(&mut self.by_stencil, AnyView::Split(view.clone())),
+                _ => {}
+            },
+            Kind::Gather(view) => add(&mut self.gathered, AnyView::Whole(view.clone())),
+            Kind::SplitGather(view) => add(&mut self.gathered, AnyView::Split(view.clone())),
             Kind::Steps(_) => self.refuse("steps of steps: assign the inner ones to a tensor first"),
             Kind::Wrong(kind, reason) => {
                 self.refused.get_or_insert((*kind, reason.to_string()));
@@ -83,6 +132,14 @@ impl Reads {
 
     fn refuse(&mut self, reason: &str) {
         self.refused.get_or_insert((ExpressionErrorKind::BadStencil, reason.into()));
+    }
+
+    /// An interior stencil on a tensor of a shape: whether it reads beside the place.
+    fn interior(&mut self, frame: Frame, shape: &Shape) -> bool {
+        if !self.frames.contains(&frame) {
+            self.frames.push(frame);
+        }
+        frame.is_along(shape)
     }
 
     /// A stencil on `view`.
@@ -97,28 +154,36 @@ impl Reads {
             }
             view = &origin.view;
         }
-        add(if beside { &mut self.beside } else { &mut self.by_stencil }, view);
+        add(if beside { &mut self.beside } else { &mut self.by_stencil }, AnyView::Whole(view.clone()));
     }
 }
 
-fn add(views: &mut Vec<Arc<View>>, view: &Arc<View>) {
-    if !views.iter().any(|known| known.same_as(view)) {
-        views.push(view.clone());
+fn add(views: &mut Vec<AnyView>, view: AnyView) {
+    if !views.iter().any(|known| known.same_as(&view)) {
+        views.push(view);
     }
 }
 
-impl Stepped {
-    /// What is stepped by `value`.
-    pub(super) fn new(value: &Arc<Node>) -> Result<Self, Refusal> {
+/// What is stepped, wherever it is, and what else a step reads.
+pub(in crate::expr) struct Found {
+    pub(in crate::expr) state: AnyView,
+    /// Of an interior stencil: the places that keep their elements.
+    pub(in crate::expr) frame: Option<Frame>,
+    reads: Reads,
+}
+
+impl Found {
+    /// In the graph of one step.
+    pub(in crate::expr) fn of(value: &Arc<Node>) -> Result<Self, Refusal> {
         let reads = Reads::of(value);
-        if let Some(refused) = reads.refused {
-            return Err(refused);
+        if let Some(refused) = &reads.refused {
+            return Err(refused.clone());
         }
         let state = match (&reads.beside[..], &reads.by_stencil[..]) {
             ([state], _) | ([], [state]) => state.clone(),
             ([], []) => return refusal("steps of what is no stencil"),
             ([first, second, ..], _) => {
-                let (first, second) = (first.layout.shape, second.layout.shape);
+                let (first, second) = (first.shape(), second.shape());
                 return refusal(format!(
                     "steps of a stencil that reads several tensors beside each place, of shapes {first} and {second}: only the stepped \
                      tensor has neighbours, and others are read in their own places"
@@ -128,8 +193,8 @@ impl Stepped {
                 return refusal("steps of stencils on several tensors, none of which is read beside each place");
             }
         };
-        if value.dtype != state.dtype {
-            let (from, to) = (state.dtype, value.dtype);
+        let (from, to) = (state.dtype(), value.dtype);
+        if from != to {
             return refusal(format!("a step makes {to} of {from}: cast the value to the type of the stepped tensor"));
         }
         let frame = match reads.frames[..] {
@@ -137,25 +202,55 @@ impl Stepped {
             [frame] => Some(frame),
             _ => return refusal("steps of interior stencils with several footprints: they have different places"),
         };
-        let mixed = |node: &Node| matches!(node.kind, Kind::Neighbour(..) | Kind::Weighted(..));
+        let mixed = |node: &Node| match &node.kind {
+            Kind::Neighbour(..) | Kind::Weighted(..) => true,
+            Kind::SplitBeside(_, beside) => !matches!(**beside, Beside::Inside(_)),
+            _ => false,
+        };
         if frame.is_some() && any(value, mixed) {
             return refusal(
                 "steps of an interior stencil beside one that reads elements outside: they have different places",
             );
         }
-        let stepped = Self { value: value.clone(), state, frame };
-        let inner = stepped.inner(&stepped.state);
+        Ok(Self { state, frame, reads })
+    }
+
+    /// Checks that the stepped tensor is read by the stencil alone, or by views of which `is_in_place` says that a step has them.
+    pub(in crate::expr) fn check(&self, is_in_place: impl Fn(&AnyView) -> bool) -> Result<(), Refusal> {
+        let Self { state, frame, reads } = self;
         let others = reads.own.iter().chain(&reads.by_stencil);
-        let places = |view: &Arc<View>| view.same_as(&stepped.state) && frame.is_none() || view.same_as(&inner);
-        if let Some(view) =
-            others.filter(|view| !places(view)).chain(&reads.gathered).find(|view| overlaps(view, &stepped.state))
-        {
-            let (shape, state) = (view.layout.shape, stepped.state.layout.shape);
+        let places = |view: &AnyView| view.same_as(state) && frame.is_none() || is_in_place(view);
+        let mut others = others.filter(|view| !places(view)).chain(&reads.gathered);
+        if let Some(view) = others.find(|view| view.overlaps(state)) {
+            let (shape, state) = (view.shape(), state.shape());
             return refusal(format!(
                 "elements of the stepped tensor of shape {state} are read otherwise than by the stencil, by a view of shape {shape}: a \
                  step has no such view of the step before"
             ));
         }
+        Ok(())
+    }
+
+    /// Whether something else than the stepped tensor that a step reads has elements of a target.
+    pub(in crate::expr) fn reads_of(&self, target: &AnyView) -> bool {
+        let Reads { beside, by_stencil, own, gathered, .. } = &self.reads;
+        let mut all = beside.iter().chain(by_stencil).chain(own).chain(gathered);
+        all.any(|view| !view.same_as(&self.state) && view.overlaps(target))
+    }
+}
+
+impl Stepped {
+    /// What is stepped by `value`, which is of one device.
+    pub(super) fn new(value: &Arc<Node>) -> Result<Self, Refusal> {
+        let found = Found::of(value)?;
+        let AnyView::Whole(state) = &found.state else {
+            let reason = "a tensor that is split over devices is stepped into a split one alone: assign to one, or collect it by \
+                          `to_tensor` first";
+            return Err((ExpressionErrorKind::BadSplit, reason.into()));
+        };
+        let stepped = Self { value: value.clone(), state: state.clone(), frame: found.frame };
+        let inner = AnyView::Whole(stepped.inner(&stepped.state));
+        found.check(|view| view.same_as(&inner))?;
         Ok(stepped)
     }
 
@@ -166,31 +261,13 @@ impl Stepped {
 
     /// The parts of a view around those places.
     pub(super) fn around(&self, view: &Arc<View>) -> Vec<Layout> {
-        let mut parts = Vec::new();
-        let (Some(frame), rank) = (self.frame, view.layout.shape.rank()) else { return parts };
-        // Slabs at the ends of each axis, of what is inside along the axes before.
-        let mut rest = view.layout;
-        for axis in 0..rank {
-            let (before, after) = (frame.before[rank - 1 - axis], frame.after[rank - 1 - axis]);
-            let extent = rest.shape[axis];
-            for (start, len) in [(0, before), (extent - after, after), (before, extent - before - after)] {
-                let shape = rest.shape.map(|extents| extents[axis] = len).expect("as many axes");
-                let offset = rest.offset.wrapping_add_signed(rest.strides[axis].wrapping_mul(start as isize));
-                let slab = Layout { shape, offset, ..rest };
-                if start == before && len == extent - before - after {
-                    rest = slab;
-                } else if !shape.contains(&0) {
-                    parts.push(slab);
-                }
-            }
-        }
-        parts
+        self.frame.map_or_else(Vec::new, |frame| frame.around(&view.layout))
     }
 
     /// One step of what is in `source`, which has the shape of the stepped tensor.
     pub(super) fn step_of(&self, source: &Arc<View>) -> Arc<Node> {
         let inner = self.inner(&self.state);
-        self.with_leaves(|kind| match kind {
+        with_leaves(&self.value, |kind| match kind {
             Kind::View(view) => match self.inside(view) {
                 Some(inside) => Some(Kind::View(part(source, &inside.frame, &inside.by))),
                 None if view.same_as(&inner) => Some(Kind::View(self.inner(source))),
@@ -213,7 +290,7 @@ impl Stepped {
             _ if by == [0; MAX_RANK] => Kind::View(self.state.clone()),
             by => Kind::Neighbour(self.state.clone(), Arc::new(Shift { by, rule: Rule::Clamp })),
         };
-        self.with_leaves(|kind| match kind {
+        with_leaves(&self.value, |kind| match kind {
             Kind::View(view) => match self.inside(view) {
                 Some(inside) => Some(read(inside.by)),
                 None if view.same_as(&inner) => Some(Kind::View(self.state.clone())),
@@ -228,13 +305,14 @@ impl Stepped {
         let origin = view.origin.as_ref().filter(|origin| origin.view.same_as(&self.state))?;
         origin.inside.filter(|inside| !inside.frame.is_empty())
     }
+}
 
-    fn with_leaves(&self, leaf: impl Fn(&Kind) -> Option<Kind>) -> Arc<Node> {
-        rewritten(&self.value, |node, new| match leaf(&node.kind) {
-            Some(kind) => Arc::new(Node { kind, dtype: node.dtype, arguments: new }),
-            None => with_arguments(node, new),
-        })
-    }
+/// The graph of a step with other leaves.
+pub(in crate::expr) fn with_leaves(value: &Arc<Node>, leaf: impl Fn(&Kind) -> Option<Kind>) -> Arc<Node> {
+    rewritten(value, |node, new| match leaf(&node.kind) {
+        Some(kind) => Arc::new(Node { kind, dtype: node.dtype, arguments: new }),
+        None => with_arguments(node, new),
+    })
 }
 
 impl Frame {
@@ -243,15 +321,34 @@ impl Frame {
         *self == Self { before: [0; MAX_RANK], after: [0; MAX_RANK] }
     }
 
-    /// Whether a view has several indices along an axis that has places outside; else all places read its one index.
-    fn is_along(&self, view: &Layout) -> bool {
+    /// Whether a tensor of a shape has several indices along an axis that has places outside; else all places read its one index.
+    fn is_along(&self, shape: &Shape) -> bool {
         let around = self.before.iter().zip(&self.after).map(|(before, after)| before + after);
-        view.shape.iter().rev().zip(around).any(|(&extent, around)| extent > 1 && around > 0)
+        shape.iter().rev().zip(around).any(|(&extent, around)| extent > 1 && around > 0)
+    }
+
+    /// The parts of a tensor that are not inside: slabs at the ends of each axis, of what is inside along the axes before.
+    pub(crate) fn around(&self, whole: &Layout) -> Vec<Layout> {
+        let (mut parts, rank) = (Vec::new(), whole.shape.rank());
+        let mut rest = *whole;
+        for axis in 0..rank {
+            let (before, after) = (self.before[rank - 1 - axis], self.after[rank - 1 - axis]);
+            let extent = rest.shape[axis];
+            let slab = |start: usize, len: usize| {
+                let shape = rest.shape.map(|extents| extents[axis] = len).expect("as many axes");
+                let offset = rest.offset.wrapping_add_signed(rest.strides[axis].wrapping_mul(start as isize));
+                Layout { shape, offset, ..rest }
+            };
+            let ends = [slab(0, before), slab(extent - after, after)];
+            parts.extend(ends.into_iter().filter(|slab| !slab.shape.contains(&0)));
+            rest = slab(before, extent - before - after);
+        }
+        parts
     }
 }
 
 /// What is inside of a frame, at a distance.
-fn part(view: &Arc<View>, frame: &Frame, by: &[isize; MAX_RANK]) -> Arc<View> {
+pub(in crate::expr) fn part(view: &Arc<View>, frame: &Frame, by: &[isize; MAX_RANK]) -> Arc<View> {
     let Layout { shape, strides, mut offset } = view.layout;
     let rank = shape.rank();
     let shape = shape.map(|extents| {

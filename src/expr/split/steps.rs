@@ -1,0 +1,208 @@
+//! Steps of a stencil on split tensors: passes of one step each, before which devices get the rows of others anew.
+//!
+//! Passes take turns between the target and memory that has room around its shards, so that no pass copies a shard. A stepped tensor
+//! without such room is copied once to memory that has it; a target without it gets the last step alone.
+//!
+//! Places of an interior stencil are computed where they lie in the target. A tensor beside them has the shape of the interior, and is split
+//! as any tensor of that shape: it is copied once to where the places are.
+
+use std::panic::Location;
+use std::sync::Arc;
+
+use primitives_host::{ExpressionErrorKind, Result, Split};
+
+use super::assign::{Pass, Reads};
+use super::copy::copy_rows;
+use super::halo::Halo;
+use super::view::{SplitView, with_rows};
+use crate::expr::dtype::{DType, with_type};
+use crate::expr::evaluate::{evaluate, mistake};
+use crate::expr::graph::{Frame, Kind, Node, arguments, describe, node};
+use crate::expr::layout::shape::{MAX_RANK, Shape};
+use crate::expr::steps::passes::{between, check, element_of, memories, turns};
+use crate::expr::steps::stepped::{AnyView, Found, Refusal, part, with_leaves};
+
+/// Computes `root`, so many steps, into a split tensor.
+pub(super) fn assign(
+    place: &'static Location<'static>,
+    target: &Arc<SplitView>,
+    root: &Arc<Node>,
+    count: usize,
+) -> Result<()> {
+    let fail = |(kind, reason): Refusal| mistake(place, kind, reason, &[root]);
+    let value = root.arguments().next().expect("steps are of a value");
+    let mut stepped = SplitStepped::new(value).map_err(fail)?;
+    let both = [target, &stepped.state].map(|view| AnyView::Split(view.clone()));
+    check(count, stepped.found.frame, both).map_err(fail)?;
+    if !target.rows().are_those_of(stepped.state.rows()) {
+        return Err(fail((ExpressionErrorKind::BadSplit, target.rows().differ_from(&stepped.state))));
+    }
+    let name = || describe(&[root]).0.join("");
+    if count == 0 {
+        return Pass::new(place, target, &rows_of(&stepped.state), root)?.run(&name);
+    }
+    stepped.bring_others(target)?;
+    // Any mistake is found before memory is taken for the passes.
+    let mut single = Pass::new(place, &stepped.inner(target), &stepped.step_of(&stepped.state), root)?;
+    if target.shape.elements() == Some(0) {
+        return Ok(());
+    }
+    if count == 1 {
+        stepped.copy_around(place, target)?;
+        return single.run(&name);
+    }
+    drop(single);
+
+    let room = stepped.room();
+    let has_room = |view: &SplitView| view.room() >= room;
+    // What is read beside the stepped tensor must not be in the memory of steps in between.
+    let free = has_room(target) && !stepped.found.reads_of(&AnyView::Split(target.clone()));
+    let copies = !has_room(&stepped.state);
+    let passes = count + usize::from(copies);
+    let like_target = || memory(&target.split, (target.shape, &target.bounds), target.dtype, room);
+    let own: Vec<Arc<SplitView>> = (0..memories(passes, free)).map(|_| like_target()).collect::<Result<_>>()?;
+    let buffers = turns(&own, target, passes, free);
+    let steps: Vec<usize> = (0..passes).map(|pass| usize::from(pass > 0 || !copies)).collect();
+    let mut made = Vec::new();
+    let order = between(&stepped.state, &buffers, &steps, |source, to, steps| {
+        made.push(match steps {
+            0 => Pass::new(place, to, &rows_of(source), root)?,
+            _ => Pass::new(place, &stepped.inner(to), &stepped.step_of(source), root)?,
+        });
+        Ok(made.len() as u32 - 1)
+    })?;
+    for memory in own.iter().chain(free.then_some(target)) {
+        stepped.copy_around(place, memory)?;
+    }
+    for pass in order {
+        made[pass as usize].run(&name)?;
+    }
+    if !free {
+        stepped.copy_around(place, target)?;
+    }
+    Ok(())
+}
+
+/// A stencil on a split tensor that can be applied to its own result.
+struct SplitStepped {
+    /// One step.
+    value: Arc<Node>,
+    /// What is stepped.
+    state: Arc<SplitView>,
+    found: Found,
+}
+
+impl SplitStepped {
+    /// What is stepped by `value`.
+    fn new(value: &Arc<Node>) -> Result<Self, Refusal> {
+        let found = Found::of(value)?;
+        let AnyView::Split(state) = &found.state else {
+            let reason = "steps of a tensor of one device are not assigned to a split one: split it, by `SplitTensor::from_tensor`";
+            return Err((ExpressionErrorKind::BadSplit, reason.into()));
+        };
+        found.check(|_| false)?;
+        Ok(Self { value: value.clone(), state: state.clone(), found })
+    }
+
+    /// One step of what is in `source`, which has the shape of the stepped tensor.
+    fn step_of(&self, source: &Arc<SplitView>) -> Arc<Node> {
+        with_leaves(&self.value, |kind| match kind {
+            Kind::Split(view) if view.same_as(&self.state) => Some(Kind::Split(source.clone())),
+            Kind::SplitBeside(view, beside) if view.same_as(&self.state) => {
+                Some(Kind::SplitBeside(source.clone(), beside.clone()))
+            }
+            _ => None,
+        })
+    }
+
+    /// How many rows around those of a device a step reads.
+    fn room(&self) -> usize {
+        let SplitView { shape, bounds, .. } = &*self.state;
+        if bounds.windows(2).any(|bounds| bounds[1] - bounds[0] == shape[0]) {
+            return 0;
+        }
+        if let Some(Frame { before, after }) = self.found.frame {
+            let k = shape.rank() - 1;
+            return before[k].max(after[k]);
+        }
+        let beside = Reads::of(&self.value).beside;
+        let own = beside.iter().filter(|(view, _)| view.same_as(&self.state));
+        own.flat_map(|(view, beside)| beside.reach(view.shape)).max().unwrap_or(0)
+    }
+
+    /// The places of `view` that are computed, each on its device.
+    fn inner(&self, view: &Arc<SplitView>) -> Arc<SplitView> {
+        let Some(frame) = &self.found.frame else { return view.clone() };
+        let (k, rows) = (view.shape.rank() - 1, view.shape[0]);
+        let (first, end) = (frame.before[k], rows - frame.after[k]);
+        let shards = view.shards.iter().enumerate();
+        let shards: Vec<_> =
+            shards.map(|(device, shard)| part(shard, &frame_on(frame, view, device), &[0; MAX_RANK])).collect();
+        let shape = with_rows(shards[0].layout.shape, end - first);
+        let bounds = view.bounds.iter().map(|&row| row.clamp(first, end) - first).collect();
+        let (split, dtype) = (view.split.clone(), view.dtype);
+        Arc::new(SplitView { split, shape, bounds, shards, dtype, halo: None, by_stencil: false })
+    }
+
+    /// Copies what no step changes.
+    fn copy_around(&self, place: &'static Location<'static>, to: &Arc<SplitView>) -> Result<()> {
+        let Some(frame) = &self.found.frame else { return Ok(()) };
+        for (device, ..) in to.rows().shards() {
+            let (from, to, frame) = (&self.state.shards[device], &to.shards[device], frame_on(frame, to, device));
+            for (here, there) in frame.around(&from.layout).into_iter().zip(frame.around(&to.layout)) {
+                evaluate(place, &[&to.with_layout(there)], &[element_of(&from.with_layout(here))])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies what is beside an interior stencil to where its places are.
+    fn bring_others(&mut self, target: &SplitView) -> Result<()> {
+        if self.found.frame.is_none() {
+            return Ok(());
+        }
+        let places = self.inner(&self.state).bounds.clone();
+        let count = places[places.len() - 1];
+        let usual = target.split.bounds(count);
+        if places == usual || count == target.shape[0] {
+            return Ok(());
+        }
+        let mut brought: Vec<[Arc<SplitView>; 2]> = Vec::new();
+        for view in Reads::of(&self.value).split {
+            let is_known = brought.iter().any(|[known, _]| known.same_as(&view));
+            if view.bounds == usual && view.split.has_devices_of(&target.split) && !is_known {
+                let copy = memory(&target.split, (view.shape, &places), view.dtype, 0)?;
+                with_type!(view.dtype, T => copy_rows::<T>("steps of a `SplitTensor`", &copy, &view)?);
+                brought.push([view, copy]);
+            }
+        }
+        self.value = with_leaves(&self.value, |kind| {
+            let Kind::Split(view) = kind else { return None };
+            let [_, copy] = brought.iter().find(|[known, _]| known.same_as(view))?;
+            Some(Kind::Split(copy.clone()))
+        });
+        Ok(())
+    }
+}
+
+/// The part of a frame that is in the rows of a device.
+fn frame_on(frame: &Frame, view: &SplitView, device: usize) -> Frame {
+    let (k, rows) = (view.shape.rank() - 1, view.shape[0]);
+    let (first, end) = (view.bounds[device], view.bounds[device + 1]);
+    let mut own = *frame;
+    own.before[k] = frame.before[k].clamp(first, end) - first;
+    own.after[k] = end - (rows - frame.after[k]).clamp(first, end);
+    own
+}
+
+/// The element of a split tensor at the place that is computed.
+fn rows_of(view: &Arc<SplitView>) -> Arc<Node> {
+    node(Kind::Split(view.clone()), view.dtype, arguments([]))
+}
+
+/// Memory for a tensor that is split so, with room for so many rows around those of each device.
+fn memory(split: &Split, (shape, bounds): (Shape, &[usize]), dtype: DType, room: usize) -> Result<Arc<SplitView>> {
+    let (shards, halo) = Halo::new(split.streams(), (shape, bounds), dtype, room)?;
+    let (split, bounds, halo) = (split.clone(), bounds.to_vec(), Some(Arc::new(halo)));
+    Ok(Arc::new(SplitView { split, shape, bounds, shards, dtype, halo, by_stencil: false }))
+}
