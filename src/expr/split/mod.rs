@@ -2,8 +2,8 @@
 //!
 //! [`tensor`] has the type, and [`view`] the part of it that expressions know. [`assign`] turns an expression into one expression for each
 //! device. [`reduce`] reduces on each device and then over the devices. [`copy`] moves rows between devices. [`beside`] describes the
-//! elements that stencils read, and [`halo`] copies them to the devices. [`steps`] applies a stencil many times. [`gathers`] does the same for gathers from split tensors, and
-//! [`owners`] finds the device that has the item of an index.
+//! elements that stencils read, and [`halo`] copies them to the devices. [`gathers`] does the same for gathers from split tensors, and
+//! [`owners`] finds the device that has the item of an index. [`steps`] applies a stencil many times.
 
 mod assign;
 mod beside;
