@@ -1,4 +1,4 @@
-//! Products by the length of each row: giant rows are found when a matrix is made, and cut into shares.
+//! Products by the length of each row. Giant rows are found when a matrix is made, and divided into shares.
 
 use super::csr::{Csr, CsrIndex, dims};
 use super::plan::RowLengths;
@@ -13,20 +13,20 @@ use crate::{Buffer, BufferSlice, BufferSliceMut, Element, InputArg, KernelParam,
 /// The rows that are longer than a share.
 #[derive(Debug)]
 pub(super) struct Giants {
-    /// Of each share, its row, and the place of its first entry among the row's.
+    /// For each share, its row, and the place of its first entry in the row.
     shares: Buffer<[u64; 2]>,
-    /// Of each row, its number, its first share, and the one after its last.
+    /// For each row, its number, its first share, and the share after its last.
     rows: Buffer<[u64; 3]>,
 }
 
 impl Giants {
-    /// The giant rows of a matrix of these `offsets`: without a launch if there are none.
+    /// Finds the giant rows of a matrix with these `offsets`. If there are none, there is no launch.
     pub(super) fn of<I: CsrIndex>(stream: &Stream, offsets: &Buffer<I>, lengths: &RowLengths) -> Result<Self> {
         if lengths.giant_entries() == 0 {
             return Ok(Self { shares: stream.buffer_uninit(0)?, rows: stream.buffer_uninit(0)? });
         }
         let (mut shares, mut rows) = (Vec::new(), Vec::new());
-        // No more shares than the rows had when they were measured, whatever another launch has made of them.
+        // There are no more shares than the rows had when they were measured, even if another launch has changed the rows.
         let mut left = lengths.giant_entries() as u64;
         for (row, entries) in found(stream, offsets, lengths)? {
             let entries = entries.min(left);
@@ -41,7 +41,7 @@ impl Giants {
 
 /// The numbers and the entries of giant rows, in order.
 fn found<I: CsrIndex>(stream: &Stream, offsets: &Buffer<I>, lengths: &RowLengths) -> Result<Vec<(u64, u64)>> {
-    // There is room for as many of the shortest ones.
+    // There is room for the largest possible number of giant rows, all of the shortest length.
     let most = lengths.giant_entries() / (CSR_SHARE + 1);
     let mut found = stream.buffer_zeroed::<u64>(1 + 2 * most)?;
     I::giants((stream, dims(offsets.len() - 1, u32::MAX as usize)), offsets, &mut found)?;
@@ -56,7 +56,7 @@ fn found<I: CsrIndex>(stream: &Stream, offsets: &Buffer<I>, lengths: &RowLengths
 type Kernels<V, S, I, R, E> =
     (Entry<csr_rows_by_length<V, S, I, R, E>>, Entry<csr_giant_rows<V, <S as Source>::Item, I, R, E>>);
 
-/// The product by the length of each row: a launch, or two if there are giant rows.
+/// Computes the product by the length of each row, with one launch, or two if there are giant rows.
 pub(super) fn product<V, I, S, R, E>(
     (rows_kernel, giants_kernel): Kernels<V, S, I, R, E>,
     run: Run<'_>,

@@ -6,10 +6,9 @@ use crate::algorithms::run::Run;
 use crate::algorithms::{ReduceByKey, SortPairs};
 use crate::{ConvertTo, Element, KernelParam, Reducer, Result};
 
-/// The triplets of a sparse matrix on the host (COO): a row, a column and a value each, in any order.
+/// The triplets of a sparse matrix on the host (COO). A triplet is a row, a column and a value. Triplets may be in any order.
 ///
-/// A place may come several times. [`Csr::from_coo`] combines the values of such triplets. `I`, `u32` or `u64`, is the type of rows and
-/// columns.
+/// Several triplets may have the same place; [`Csr::from_coo`] combines their values. `I`, `u32` or `u64`, is the type of rows and columns.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{Coo, Csr};
@@ -37,7 +36,7 @@ pub struct Coo<V, I = u32> {
 }
 
 impl<V: Copy, I: CsrIndex> Coo<V, I> {
-    /// A matrix of `(rows, columns)` without triplets.
+    /// Makes a matrix of `(rows, columns)` without triplets.
     ///
     /// # Errors
     /// Returns [`Error::SparseMatrix`](crate::Error::SparseMatrix) if `I` cannot number the rows and columns.
@@ -45,7 +44,7 @@ impl<V: Copy, I: CsrIndex> Coo<V, I> {
         Self::shaped(rows, columns).map_err(|reason| wrong("Coo::new", reason))
     }
 
-    /// As [`new`](Self::new); or the reason why there is no such matrix.
+    /// Makes a matrix as [`new`](Self::new), or returns the reason why there is no such matrix.
     pub(super) fn shaped(rows: usize, columns: usize) -> Result<Self, String> {
         for (what, count) in [("rows", rows), ("columns", columns)] {
             if count.saturating_sub(1) as u64 > I::MOST {
@@ -58,7 +57,7 @@ impl<V: Copy, I: CsrIndex> Coo<V, I> {
     /// Adds a triplet.
     ///
     /// # Errors
-    /// Returns [`Error::SparseMatrix`](crate::Error::SparseMatrix) if it lies outside the matrix.
+    /// Returns [`Error::SparseMatrix`](crate::Error::SparseMatrix) if the triplet is outside the matrix.
     pub fn push(&mut self, row: usize, column: usize, value: V) -> Result<()> {
         match (row < self.rows, column < self.columns, I::of(row as u64), I::of(column as u64)) {
             (true, true, Some(row), Some(column)) => {
@@ -109,14 +108,14 @@ impl<V: Copy, I: CsrIndex> Coo<V, I> {
         &self.values
     }
 
-    /// The triplets, row, column and value, in their order.
+    /// Iterates over the row, the column and the value of each triplet, in their order.
     pub fn iter(&self) -> impl Iterator<Item = (usize, usize, V)> + '_ {
         let place = |&index: &I| ConvertTo::<u64>::convert(index) as usize;
         let places = self.row_indices.iter().map(place).zip(self.column_indices.iter().map(place));
         places.zip(&self.values).map(|((row, column), &value)| (row, column, value))
     }
 
-    /// The same places with other values: those of `f`.
+    /// Makes a matrix with the same places, whose values are those of `f`.
     ///
     /// ```
     /// use kernel_primitives::algorithms::Coo;
@@ -136,9 +135,9 @@ impl<V: Copy, I: CsrIndex> Coo<V, I> {
 }
 
 impl<V: Element, I: CsrIndex> Csr<V, I> {
-    /// A matrix from triplets of the host. `op` combines the values of triplets at the same place, in the order in which they come.
+    /// Makes a matrix from triplets of the host. `op` combines the values of triplets at the same place, in the order of the triplets.
     ///
-    /// Otherwise as [`from_triplets`](Self::from_triplets), which takes triplets that are on the device.
+    /// Otherwise this works as [`from_triplets`](Self::from_triplets), which takes triplets on the device.
     ///
     /// # Errors
     /// Returns the errors of [`from_triplets`](Self::from_triplets).
@@ -155,10 +154,10 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
         Self::from_triplets(run, (triplets.rows, triplets.columns), &rows, &columns, &values, op)
     }
 
-    /// The entries as triplets of the host, row by row, and in a row in the matrix's order.
+    /// Copies the entries to the host as triplets, row by row. Within a row they keep the order of the matrix.
     ///
     /// # Errors
-    /// Returns the errors of a copy; and [`Error::SparseMatrix`](crate::Error::SparseMatrix) if a graph has damaged the matrix after it was
+    /// Returns the errors of a copy, and [`Error::SparseMatrix`](crate::Error::SparseMatrix) if a graph has damaged the matrix after it was
     /// checked.
     pub fn to_coo(&self) -> Result<Coo<V, I>> {
         let mut triplets = Coo::new((self.rows(), self.columns()))?;

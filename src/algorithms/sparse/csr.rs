@@ -1,4 +1,4 @@
-//! Matrices in compressed rows.
+//! Matrices in compressed rows (CSR).
 
 use super::by_length::Giants;
 use super::path::Splits;
@@ -15,10 +15,10 @@ mod sealed {
     use crate::algorithms::run::Run;
     use crate::{Buffer, BufferSlice, BufferSliceMut, Dims, Result, Stream};
 
-    /// The launches of the kernels that do not depend on the entries' type.
+    /// The launches of the kernels that do not depend on the type of the values.
     #[allow(unreachable_pub, reason = "sealed")]
     pub trait Launches: Sized {
-        /// The index of a place; nothing if it is too large.
+        /// Converts a place to an index, or returns `None` if it is too large.
         fn of(place: u64) -> Option<Self>;
         fn check(
             at: (&Stream, Dims),
@@ -27,10 +27,10 @@ mod sealed {
             columns: u64,
             found: &mut Buffer<u64>,
         ) -> Result<()>;
-        /// Finds the rows of more entries than a warp takes.
+        /// Finds the rows that have more entries than a warp takes.
         fn giants(at: (&Stream, Dims), offsets: &Buffer<Self>, found: &mut Buffer<u64>) -> Result<()>;
-        /// Finds the first and the last column of each block's entries, in a matrix of so many columns; and how many of these windows have up to so
-        /// many columns, and how many columns these have.
+        /// Finds the first and the last column of each block's entries, which are its window, in a matrix of `columns` columns. Counts the
+        /// windows that a block has room for, and the columns of these.
         fn windows(
             at: (&Stream, Dims),
             matrix: (&Buffer<Self>, &Buffer<Self>),
@@ -38,11 +38,11 @@ mod sealed {
             windows: (&mut Buffer<[u64; 2]>, &mut Buffer<u64>),
         ) -> Result<()>;
         fn row_indices(at: (&Stream, Dims), offsets: &Buffer<Self>, row_indices: &mut Buffer<Self>) -> Result<()>;
-        /// How many rows end before every `CSR_SPLIT_STEPS`th step along the merge path.
+        /// Finds how many rows end before every `CSR_SPLIT_STEPS`th step along the merge path.
         fn splits(stream: &Stream, offsets: &Buffer<Self>, entries: usize, splits: &mut Buffer<u64>) -> Result<()>;
-        /// The rows by windows, and in these by descending lengths.
+        /// Sorts the rows of each window by descending length. The windows stay in their order.
         fn order(run: Run<'_>, offsets: &Buffer<Self>, window: u64, longest: u64) -> Result<Buffer<Self>>;
-        /// The slots of each slice of the rows in order, or of the matrix's rows if that is empty.
+        /// Counts the slots of each slice, with the rows in `order`, or in their own order if `order` is empty.
         fn slots(
             at: (&Stream, Dims),
             offsets: &Buffer<Self>,
@@ -74,9 +74,9 @@ mod sealed {
 }
 pub(super) use sealed::Launches;
 
-/// What offsets and column indices are: `u32` or `u64`.
+/// The types of offsets and column indices: `u32` or `u64`.
 pub trait CsrIndex: Integer + ConvertTo<u64> + Launches {
-    /// The largest of them.
+    /// The largest number of the type.
     #[doc(hidden)]
     const MOST: u64;
 }
@@ -197,10 +197,10 @@ indices!(u32, u64);
 
 /// A sparse matrix in compressed rows (CSR), on a device.
 ///
-/// The entries of row `r` are `offsets[r]..offsets[r + 1]`, and each has a column and a value. The columns of a row may be in any
-/// order, and a column may come twice: both entries count. `I`, `u32` or `u64`, is the type of offsets and columns.
+/// Row `r` has the entries `offsets[r]..offsets[r + 1]`. Each entry has a column and a value. The columns of a row may be in any order. A
+/// column may come twice; then both entries count. `I`, `u32` or `u64`, is the type of offsets and columns.
 ///
-/// A matrix is checked once, when it is made: a launch looks at all offsets and columns, and measures the rows. From these
+/// The call that makes a matrix checks it once: a launch reads all offsets and columns, and measures the rows. From these measurements,
 /// [`spmv`](super::spmv()) chooses [how to compute](Self::method) a product.
 ///
 /// ```
@@ -229,16 +229,16 @@ pub struct Csr<V, I = u32> {
     values: Buffer<V>,
     lengths: RowLengths,
     giants: Giants,
-    /// There if the method needs them.
+    /// `Some` if the method needs them.
     windows: Option<Windows>,
-    /// There if the method needs them.
+    /// `Some` if the method needs them.
     splits: Option<Splits>,
     method: SpmvMethod,
 }
 
 impl<V: Element, I: CsrIndex> Csr<V, I> {
-    /// A matrix of `(rows, columns)`, from arrays of the host: `offsets` has one item more than there are rows, `indices` the column and
-    /// `values` the value of each entry.
+    /// Makes a matrix of `(rows, columns)` from arrays of the host. `offsets` has one item more than there are rows. `indices` has the
+    /// column and `values` the value of each entry.
     ///
     /// # Errors
     /// Returns the errors of [`from_buffers`](Self::from_buffers).
@@ -248,17 +248,18 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
         Self::checked("Csr::new", stream, shape, offsets, indices, stream.buffer_from(values)?)
     }
 
-    /// A matrix of `(rows, columns)`, from buffers on the stream's device. They are not copied. What is found of offsets and columns is kept:
-    /// if a graph that was captured before writes them afterwards, products are wrong numbers.
+    /// Makes a matrix of `(rows, columns)` from buffers on the stream's device, without copying them. The matrix keeps what the check found
+    /// about offsets and columns. If a graph that was captured earlier changes these later, products have wrong values.
     ///
-    /// Cost: one read of offsets and columns, and a wait for the result; if there are rows of more than 8192 entries, both once more, of the
-    /// offsets alone; if the rows are of such lengths as [`SpmvMethod::Window`] is for, both once more; and if the method is
-    /// [`SpmvMethod::MergePath`], two small launches and a wait for them, and 8 bytes for each 255 entries and rows.
+    /// Cost: one read of offsets and columns, and a wait for the result. If there are rows of more than 8192 entries, there is one more
+    /// read of the offsets and one more wait. If rows have lengths that suit [`SpmvMethod::Window`], there is one more read of offsets and
+    /// columns, and one more wait. If the method is [`SpmvMethod::MergePath`], there are two small launches, a wait for them, and 8 bytes
+    /// of memory for each 255 entries and rows.
     ///
     /// # Errors
-    /// Returns [`Error::SparseMatrix`] with the place if there are not as many columns as values or one offset more than rows, if the
-    /// first offset is not 0 or the last not the number of values, if offsets decrease, or if a column is outside; and the errors of a
-    /// launch, of an allocation and of a copy, which a capture cannot have.
+    /// Returns [`Error::SparseMatrix`] if there are not as many columns as values, if there is not one offset more than rows, if the first
+    /// offset is not 0, if the last offset is not the number of values, if offsets decrease, or if a column is out of bounds; the error
+    /// names the place. Returns the errors of a launch, of an allocation and of a copy, none of which a capture can contain.
     pub fn from_buffers(
         stream: &Stream,
         shape: (usize, usize),
@@ -270,7 +271,7 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
         Self::checked("Csr::from_buffers", stream, shape, offsets, indices, values)
     }
 
-    /// The matrix, if offsets and columns are right.
+    /// Makes the matrix after it has checked offsets and columns.
     pub(crate) fn checked(
         call: &'static str,
         stream: &Stream,
@@ -279,7 +280,7 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
         indices: Buffer<I>,
         values: Buffer<V>,
     ) -> Result<Self> {
-        // It takes part in no launch before the first product.
+        // The values take part in no launch before the first product.
         if !values.device().same_as(stream.device()) {
             return Err(Error::WrongDevice {
                 kernel: call.into(),
@@ -335,7 +336,7 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
         self.lengths.longest() as usize
     }
 
-    /// Where each row begins, and after the last one, where that ends.
+    /// The offsets: where each row begins, and after the last row, where that one ends.
     pub fn offsets(&self) -> &Buffer<I> {
         &self.offsets
     }
@@ -345,7 +346,8 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
         &self.indices
     }
 
-    /// The row of each entry: with [`indices`](Self::indices) and [`values`](Self::values), the triplets of the matrix on the device (COO).
+    /// Returns the row of each entry. With [`indices`](Self::indices) and [`values`](Self::values), this gives the triplets of the matrix
+    /// on the device (COO).
     ///
     /// ```
     /// use kernel_primitives::algorithms::Csr;
@@ -372,22 +374,22 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
         Ok(row_indices)
     }
 
-    /// The lengths of its rows.
+    /// The lengths of the rows.
     pub(super) fn lengths(&self) -> &RowLengths {
         &self.lengths
     }
 
-    /// Its rows that blocks share.
+    /// The rows that several blocks share.
     pub(super) fn giants(&self) -> &Giants {
         &self.giants
     }
 
-    /// Where the windows of its blocks lie, if its method needs them.
+    /// The windows of the blocks, if the method needs them.
     pub(super) fn windows(&self) -> Option<&Windows> {
         self.windows.as_ref()
     }
 
-    /// Where the tiles of its merge path begin, if its method needs that.
+    /// The beginnings of the tiles of the merge path, if the method needs them.
     pub(super) fn splits(&self) -> Option<&Splits> {
         self.splits.as_ref()
     }
@@ -397,18 +399,18 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
         &self.values
     }
 
-    /// The values, to be changed: offsets and columns stay, so nothing is checked again.
+    /// The values, which may be changed. Offsets and columns stay, so nothing needs to be checked again.
     pub fn values_mut(&mut self) -> BufferSliceMut<'_, V> {
         self.values.as_mut_slice()
     }
 
-    /// Offsets, columns and values.
+    /// Returns the buffers of offsets, columns and values.
     pub fn into_buffers(self) -> (Buffer<I>, Buffer<I>, Buffer<V>) {
         (self.offsets, self.indices, self.values)
     }
 
-    /// How products are computed: what the lengths of the rows and their columns suggest, the same on all devices, or what
-    /// [`set_method`](Self::set_method) said.
+    /// The method that computes products. The lengths of the rows and their columns determine it, in the same way on all devices, unless
+    /// [`set_method`](Self::set_method) has set it.
     ///
     /// ```
     /// use kernel_primitives::algorithms::{Csr, SpmvMethod};
@@ -427,20 +429,21 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
         self.method
     }
 
-    /// Has products computed in this way.
+    /// Sets the method that computes products.
     ///
-    /// Cost: nothing, or if it has not been the method yet, for [`SpmvMethod::Window`] a launch that reads all columns, and for
-    /// [`SpmvMethod::MergePath`] two that look at a few offsets, on a stream of its own, and a wait for them.
+    /// Cost: nothing for most methods. If the matrix did not have the method before, [`SpmvMethod::Window`] takes a launch that reads all
+    /// columns, and [`SpmvMethod::MergePath`] two launches that read a few offsets. They run on a stream of their own, and the call waits
+    /// for them.
     ///
     /// # Errors
-    /// Returns [`Error::SparseMatrix`] if so many lanes cannot share a row; and for [`SpmvMethod::Window`] and [`SpmvMethod::MergePath`] the errors
-    /// of a launch and of an allocation.
+    /// Returns [`Error::SparseMatrix`] if a row cannot have that number of lanes. For [`SpmvMethod::Window`] and [`SpmvMethod::MergePath`],
+    /// returns the errors of a launch and of an allocation.
     pub fn set_method(&mut self, method: SpmvMethod) -> Result<()> {
         method.check("Csr::set_method")?;
         if method == SpmvMethod::Window && self.windows.is_none() {
             let stream = self.offsets.device().stream()?;
             let windows = Windows::of::<V, I>(&stream, &self.offsets, &self.indices, self.columns)?;
-            // Nobody else could wait for this stream, as who captures a product must.
+            // No one else can wait for this stream; a product in a capture would have to.
             stream.synchronize()?;
             self.windows = Some(windows);
         }
@@ -453,7 +456,7 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
     }
 }
 
-/// An error unless there is an offset more than rows, and a column for each value.
+/// Returns an error unless there is one offset more than rows, and a column for each value.
 fn check_lengths(call: &'static str, rows: usize, offsets: usize, indices: usize, values: usize) -> Result<()> {
     if rows.checked_add(1) != Some(offsets) {
         return Err(wrong(call, format!("a matrix of {rows} rows has one offset more, but there are {offsets}")));
@@ -464,7 +467,7 @@ fn check_lengths(call: &'static str, rows: usize, offsets: usize, indices: usize
     Ok(())
 }
 
-/// An error unless arrays of the host are a matrix of `(rows, columns)`: what a launch finds in buffers.
+/// Returns an error unless arrays of the host are a matrix of `(rows, columns)`. It finds what a launch finds in buffers.
 pub(crate) fn check_arrays<I: CsrIndex>(
     call: &'static str,
     (rows, columns): (usize, usize),

@@ -8,10 +8,10 @@ use super::csr::CsrIndex;
 use super::wrong;
 use crate::{Arithmetic, Complex, Element, Result, bf16, f16};
 
-/// Bytes of the longest line that is read. The format has 1024.
+/// The largest number of bytes of a line that is read. The format allows 1024.
 const LINE: usize = 1 << 16;
 
-/// What values are written as.
+/// The type in which a file has its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(unreachable_pub, reason = "sealed")]
 pub enum Field {
@@ -31,7 +31,7 @@ impl Field {
         }
     }
 
-    /// Numbers of a value.
+    /// The number of numbers that a value has.
     fn numbers(self) -> usize {
         match self {
             Self::Real | Self::Integer => 1,
@@ -41,7 +41,7 @@ impl Field {
     }
 }
 
-/// What an entry says about the one across the diagonal.
+/// What an entry says about the entry across the diagonal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(unreachable_pub, reason = "sealed")]
 pub enum Symmetry {
@@ -68,15 +68,15 @@ mod sealed {
     /// How values are read and written.
     #[allow(unreachable_pub, reason = "sealed")]
     pub trait Text: Sized {
-        /// The fields that are read. The first is written.
+        /// The fields that can be read. The first one is written.
         const FIELDS: &'static [Field];
-        /// The value of as many numbers as the field has.
+        /// Makes a value of as many numbers as the field has.
         fn read(numbers: &[&str]) -> Option<Self>;
-        /// Appends the numbers, each after a space. Nothing if the field has no such value.
+        /// Appends the numbers, each after a space. Returns `None` if the field has no such value.
         fn write(self, line: &mut String) -> Option<()>;
         /// The value across the diagonal, if there is one.
         fn across(self, symmetry: Symmetry) -> Option<Self>;
-        /// Whether a diagonal can have it.
+        /// Returns whether the value can be on the diagonal.
         fn on_diagonal(self, symmetry: Symmetry) -> bool;
     }
 }
@@ -96,15 +96,15 @@ pub trait MatrixMarketValue: Element + Text {}
 
 impl<T: Element + Text> MatrixMarketValue for T {}
 
-/// A number that is infinite only if the text says so.
+/// Parses a number. The result is infinite only if the text says so.
 fn float<T: Into<f64> + Copy>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
     let number = parse(text)?;
     let finite = number.into().abs() != f64::INFINITY;
     (finite || !text.bytes().any(|byte| byte.is_ascii_digit())).then_some(number)
 }
 
-/// The number of a text for what is rounded to a half: to an odd last bit where it is between two numbers, so that the half is the nearest
-/// one to the text.
+/// Parses a number that will be rounded to a half. If the text lies between two numbers, the last bit of the result is odd, so that the
+/// half is the one nearest to the text.
 fn odd(text: &str) -> Option<f32> {
     let exact: f64 = text.parse().ok()?;
     let near = exact as f32;
@@ -112,7 +112,8 @@ fn odd(text: &str) -> Option<f32> {
         return Some(near);
     }
     let (order, bits) = (f64::from(near).abs().total_cmp(&exact.abs()), near.to_bits());
-    // The middles of two numbers of f16, of bf16, and of small ones of f16. Beside them the text may be by less than 64 bits tell.
+    // These are midpoints between two numbers of f16, of bf16, and of small numbers of f16. The text may differ from them by less than 64
+    // bits show.
     let middle = matches!(bits.trailing_zeros(), 12 | 15) || near.abs() < 6.2e-5;
     let order = if order.is_eq() && middle { digits(&format!("{near:.150e}")).cmp(&digits(text)) } else { order };
     Some(match order {
@@ -122,8 +123,8 @@ fn odd(text: &str) -> Option<f32> {
     })
 }
 
-/// The digits of a number other than 0, without zeros around them, and where the point is: so many digits after their begin. They order as
-/// the numbers' magnitudes do.
+/// Returns the digits of a number other than 0, without zeros at either end, and the place of the point, as a number of digits after their
+/// beginning. The results order as the magnitudes of the numbers do.
 fn digits(number: &str) -> (i64, String) {
     let (number, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
     let number = number.trim_start_matches(['+', '-']);
@@ -131,7 +132,7 @@ fn digits(number: &str) -> (i64, String) {
     let all = [whole, fraction].concat();
     let digits = all.trim_start_matches('0');
     let zeros = (all.len() - digits.len()) as i64;
-    // An exponent of more bits is that of no number that is finite and not 0.
+    // An exponent of more bits belongs to no number that is finite and not 0.
     let point = exponent.parse::<i64>().unwrap_or(0) + whole.len() as i64 - zeros;
     (point, digits.trim_end_matches('0').to_owned())
 }
@@ -253,12 +254,12 @@ impl Text for bool {
 impl<V: MatrixMarketValue, I: CsrIndex> Coo<V, I> {
     /// Reads a matrix in Matrix Market's coordinate format, to the end of the file.
     ///
-    /// The matrix may be general, symmetric, skew-symmetric or Hermitian. Unless it is general, the file has the lower triangle, and each
-    /// entry off the diagonal is followed by the one across it. Triplets are in the file's order, and rows and columns count from 0.
-    /// [`MatrixMarketValue`] says which values are read.
+    /// The matrix may be general, symmetric, skew-symmetric or Hermitian. Unless it is general, the file has the lower triangle, and the
+    /// reader adds after each entry off the diagonal the entry across it. Triplets keep the order of the file. Rows and columns count from
+    /// 0. [`MatrixMarketValue`] says which values can be read.
     ///
-    /// Lines end with LF or CRLF, and have up to 65,536 bytes. Comments and blank lines may be anywhere after the first line. The
-    /// memory that is taken depends on the lines that there are, not on the sizes that the file promises.
+    /// Lines end with LF or CRLF, and have up to 65,536 bytes. Comments and blank lines may be anywhere after the first line. The memory
+    /// that is taken depends on the lines of the file, not on the sizes that the file declares.
     ///
     /// Reference: Boisvert, Pozo and Remington, *The Matrix Market exchange formats*, 1996.
     ///
@@ -278,9 +279,9 @@ impl<V: MatrixMarketValue, I: CsrIndex> Coo<V, I> {
     /// ```
     ///
     /// # Errors
-    /// Returns [`Error::SparseMatrix`](crate::Error::SparseMatrix) with the line if the file cannot be read, is of another format, has values
-    /// that `V` has not, entries outside the matrix or above the diagonal of a symmetric one, or more or fewer entries than its
-    /// size line says, or if `I` cannot number the rows and columns.
+    /// Returns [`Error::SparseMatrix`](crate::Error::SparseMatrix) with the line if the file cannot be read, if it has another format, if
+    /// it has values that are no `V`, if it has entries outside the matrix or above the diagonal of a symmetric one, if it has more or
+    /// fewer entries than its size line says, or if `I` cannot number the rows and columns.
     pub fn read_matrix_market(reader: impl Read) -> Result<Self> {
         let mut lines = Lines { reader: BufReader::new(reader), number: 0, bytes: Vec::new() };
         read(&mut lines).map_err(|reason| {
@@ -291,7 +292,7 @@ impl<V: MatrixMarketValue, I: CsrIndex> Coo<V, I> {
 
     /// Writes a general matrix in Matrix Market's coordinate format, triplet by triplet.
     ///
-    /// Floats are written with as many digits as tell them from their neighbours, so that a reader finds the same values.
+    /// Floats are written with enough digits to tell them from their neighbours, so that a reader finds the same values.
     ///
     /// ```
     /// use kernel_primitives::algorithms::Coo;
@@ -307,8 +308,8 @@ impl<V: MatrixMarketValue, I: CsrIndex> Coo<V, I> {
     /// ```
     ///
     /// # Errors
-    /// Returns [`Error::SparseMatrix`](crate::Error::SparseMatrix) if the writer fails, or if a value is `false`, which a pattern
-    /// cannot say.
+    /// Returns [`Error::SparseMatrix`](crate::Error::SparseMatrix) if the writer fails, or if a value is `false`, which a pattern cannot
+    /// express.
     pub fn write_matrix_market(&self, mut writer: impl Write) -> Result<()> {
         let call = "Coo::write_matrix_market";
         let mut write = |text: &str| writer.write_all(text.as_bytes()).map_err(|error| wrong(call, error.to_string()));
@@ -333,13 +334,13 @@ impl<V: MatrixMarketValue, I: CsrIndex> Coo<V, I> {
 /// The lines of a file.
 struct Lines<R> {
     reader: BufReader<R>,
-    /// How many were read.
+    /// The number of lines read.
     number: u64,
     bytes: Vec<u8>,
 }
 
 impl<R: Read> Lines<R> {
-    /// The next line, whatever it is. Nothing at the end of the file.
+    /// Returns the next line of any kind, or `None` at the end of the file.
     fn any(&mut self) -> Result<Option<&[u8]>, String> {
         self.bytes.clear();
         self.number += 1;
@@ -351,7 +352,7 @@ impl<R: Read> Lines<R> {
         Ok(Some(&self.bytes[..]).filter(|bytes| !bytes.is_empty()))
     }
 
-    /// The words of the next line that is neither blank nor a comment. Nothing at the end of the file.
+    /// Returns the words of the next line that is neither blank nor a comment, or `None` at the end of the file.
     fn words(&mut self) -> Result<Option<Vec<&str>>, String> {
         loop {
             match self.any()? {
@@ -369,13 +370,13 @@ fn words(line: &[u8]) -> Result<Vec<&str>, String> {
     Ok(text.split_ascii_whitespace().collect())
 }
 
-/// A part of the file as an error shows it.
+/// A part of the file, as an error shows it.
 fn shown(text: &str) -> String {
     let start: String = text.chars().take(40).collect();
     format!("`{}{}`", start.escape_debug(), if start.len() < text.len() { "…" } else { "" })
 }
 
-/// The matrix, or what is wrong in the line that was read last.
+/// Reads the matrix, or returns what is wrong in the last line that was read.
 fn read<V: MatrixMarketValue, I: CsrIndex>(lines: &mut Lines<impl Read>) -> Result<Coo<V, I>, String> {
     let (field, symmetry) = header(words(lines.any()?.unwrap_or_default())?)?;
     if !V::FIELDS.contains(&field) {
@@ -415,7 +416,7 @@ fn read<V: MatrixMarketValue, I: CsrIndex>(lines: &mut Lines<impl Read>) -> Resu
     Ok(triplets)
 }
 
-/// The row and the column of an entry, which count from 0, and its value; or what is wrong in its line.
+/// Reads the row and the column of an entry, which count from 0, and its value, or returns what is wrong in its line.
 fn entry<V: MatrixMarketValue>(
     words: &[&str],
     (rows, columns): (usize, usize),
@@ -446,12 +447,12 @@ fn entry<V: MatrixMarketValue>(
     Ok((row, column, value))
 }
 
-/// What errors call an entry.
+/// The name of an entry in errors.
 fn named(row: usize, column: usize) -> String {
     format!("entry ({}, {})", row + 1, column + 1)
 }
 
-/// What the first line says.
+/// Reads the first line.
 fn header(words: Vec<&str>) -> Result<(Field, Symmetry), String> {
     let is = |place: usize, word: &str| words.get(place).is_some_and(|found| found.eq_ignore_ascii_case(word));
     let found = |place: usize| words.get(place).map_or("nothing".to_owned(), |word| shown(word));

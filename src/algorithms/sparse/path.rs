@@ -1,4 +1,4 @@
-//! Products by merge path: where blocks begin is found once.
+//! Products by merge path. Where blocks begin is found once for a matrix.
 
 use super::csr::{Csr, CsrIndex};
 use crate::__algorithms::*;
@@ -10,21 +10,22 @@ use crate::input::Source;
 use crate::kernels::device::{self, CSR_ENDS_THREADS, CSR_SPLIT_STEPS, CSR_TILE_THREADS};
 use crate::{Buffer, BufferSlice, BufferSliceMut, Element, InputArg, KernelParam, Result, Stream};
 
-/// How many rows end before every [`CSR_SPLIT_STEPS`]th step of a matrix's merge path. They ascend, so that a row ends in one tile.
+/// The number of rows that end before every [`CSR_SPLIT_STEPS`]th step of a matrix's merge path. The numbers ascend, so that each row ends
+/// in one tile.
 #[derive(Debug)]
 pub(super) struct Splits {
     splits: Buffer<u64>,
 }
 
 impl Splits {
-    /// The splits of a matrix of these `offsets` and so many `entries`: two launches, and a wait for them, since a product in a capture cannot
-    /// wait for this stream.
+    /// Finds the splits of a matrix with these `offsets` and `entries` entries. It makes two launches and waits for them, because a product
+    /// in a capture cannot wait for this stream.
     pub(super) fn of<I: CsrIndex>(stream: &Stream, offsets: &Buffer<I>, entries: usize) -> Result<Self> {
         let steps = offsets.len() - 1 + entries;
         let count = steps.div_ceil(CSR_SPLIT_STEPS) + 1;
         let (mut found, mut splits) = (stream.buffer_uninit(count)?, stream.buffer_uninit(count)?);
         I::splits(stream, offsets, entries, &mut found)?;
-        // Those of offsets that another launch has changed do not.
+        // The numbers may not ascend if another launch has changed the offsets.
         inclusive_scan(stream, &found, Max, &mut splits)?;
         stream.synchronize()?;
         Ok(Self { splits })
@@ -34,7 +35,7 @@ impl Splits {
 /// The kernels of products by merge path.
 type Kernels<V, S, I, R, E> = (Entry<csr_tiles<V, S, I, R, E>>, Entry<csr_ends<V, <S as Source>::Item, I, R, E>>);
 
-/// The product by merge path: two launches, or one if there is one tile.
+/// Computes the product by merge path, with two launches, or one if there is one tile.
 pub(super) fn product<V, I, S, R, E>(
     (tiles_kernel, ends_kernel): Kernels<V, S, I, R, E>,
     run: Run<'_>,
@@ -52,7 +53,7 @@ where
 {
     let (stream, offsets) = (run.stream, a.offsets());
     let tiles = (a.rows() + a.entries()).div_ceil(device::csr_tile_steps::<R::Accum>());
-    // One tile shares no row.
+    // A single tile shares no row.
     let shares = if tiles == 1 { 0 } else { 2 * tiles };
     let mut memory = run.memory(&[Scratch::<R::Accum>::bytes(shares)])?;
     let mut partials = Scratch::take(&mut memory.parts(), shares)?;

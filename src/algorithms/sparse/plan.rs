@@ -1,4 +1,4 @@
-//! How a product is computed: chosen from the lengths of a matrix's rows.
+//! The methods of products, and the choice among them, which depends on the lengths of a matrix's rows.
 
 use super::wrong;
 use crate::kernels::device::{
@@ -13,27 +13,29 @@ use crate::{Element, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SpmvMethod {
-    /// Neighbouring lanes of a warp have a row: 1, 2, 4, 8, 16 or 32 of them. For rows of similar lengths. If results accumulate in more than
-    /// 256 bytes, 8 lanes in place of 2 and 4.
+    /// 1, 2, 4, 8, 16 or 32 neighbouring lanes of a warp have a row. This is for rows of similar lengths. If the accumulator of a result
+    /// has more than 256 bytes, 8 lanes have a row instead of 2 or 4.
     Rows {
-        /// How many lanes.
+        /// The number of lanes of a row.
         lanes: u32,
     },
-    /// Each block has as many entries and ends of rows as the others, wherever rows begin and end. For rows of very different lengths. If
-    /// results accumulate in more than some 112 bytes, for which not all GPUs have enough shared memory, 32 lanes have a row in its place.
+    /// Each block has the same number of entries and ends of rows, wherever rows begin and end. This is for rows of very different lengths.
+    /// If the accumulator of a result has more than about 112 bytes, not all GPUs have enough shared memory; then 32 lanes have a row
+    /// instead.
     MergePath,
-    /// A lane has a row of up to 16 entries, and a warp one of up to 8192. Blocks share longer rows, 8192 entries each. For short rows with some
-    /// long ones and few giant ones among them. If results accumulate in more than some 490 bytes, 32 lanes have a row in its place.
+    /// A lane has a row of up to 16 entries, and a warp a row of up to 8192. Several blocks share a longer row, with 8192 entries each.
+    /// This is for short rows with some long rows and a few giant rows among them. If the accumulator of a result has more than about 490
+    /// bytes, 32 lanes have a row instead.
     ByLength,
-    /// Four lanes have a row, and a block has 512 rows. It copies the items of the vector from the first to the last column of its entries to
-    /// shared memory, each once, and reads them from there: also those of columns between them that have no entry, which must be initialised.
-    /// A block for which these are more than 40 KiB reads the vector itself, and so do all if the vector's items are computed. For bands: rows of
-    /// similar lengths whose columns lie near each other, but not side by side.
+    /// Four lanes have a row, and a block has 512 rows. A block copies a window of the vector to shared memory: the items from the first to
+    /// the last column of its entries. It reads the items from there. The window also has the columns without an entry, so these items must
+    /// be initialised. A block whose window has more than 40 KiB reads the vector directly. So do all blocks if the items of the vector are
+    /// computed. This is for bands: rows of similar lengths whose columns are near each other, but not adjacent.
     Window,
 }
 
 impl SpmvMethod {
-    /// An error of this call unless there is a kernel for it.
+    /// Returns an error of this call if there is no kernel for the method.
     pub(crate) fn check(self, call: &'static str) -> Result<()> {
         match self {
             Self::Rows { lanes } if !lanes.is_power_of_two() || lanes > WARP => {
@@ -45,38 +47,39 @@ impl SpmvMethod {
     }
 }
 
-/// Warps that a device has under way: those of 128 multiprocessors. The choice is the same on all devices, so that the order in which
-/// entries are combined is the same, too.
+/// The number of warps that a device has in flight: those of 128 multiprocessors. The number is the same for all devices, so that the
+/// choice and the order in which entries are combined are the same, too.
 const WARPS: f64 = 4096.0;
 
-// The costs below are in steps: the time of a warp in which each lane goes on by one entry. They are estimates.
+// The costs below are estimates, in steps. A step is the time in which each lane of a warp goes on by one entry.
 
-/// A step of lanes that have a row each. Short rows lie in few lines, which the warp reads once.
+/// A step of lanes that have a row each. Short rows lie in few cache lines, which the warp reads once.
 const ALONE: f64 = 1.25;
 
-/// What a step after a row's first entries adds, which are under way together.
+/// The additional time of a step after the first entries of a row, whose reads are in flight together.
 const LATER: f64 = 2.5;
 
-/// A step of several lanes a row reads at as many places as there are rows in the warp. This is what that adds, by the number of lanes.
+/// The additional time of a step if several lanes have a row, divided by the number of lanes. Such a step reads as many places as the warp
+/// has rows.
 const SCATTERED: f64 = 2.0;
 
-/// How much longer these take if the items of `x` lie all over it, so that each is in a line of its own: several lanes a row have more of them
-/// under way.
+/// The factor by which these steps take longer if the items of `x` are so far apart that each is in a cache line of its own. Several lanes
+/// of a row have more of these reads in flight.
 const FAR: f64 = 1.5;
 
-/// The begin and the end of a row: offsets, combination of the lanes, result.
+/// The beginning and the end of a row: its offsets, the combination of the lanes, and the result.
 const ROW: f64 = 3.0;
 
-/// The time until 32 products are in shared memory, whatever rows they are of.
+/// The time to put 32 products into shared memory, of any rows.
 const STAGE: f64 = 1.1;
 
 /// The time of a step along rows in shared memory.
 const ADD: f64 = 0.45;
 
-/// The begin and the end of a row in shared memory, for which the block waits.
+/// The beginning and the end of a row in shared memory, for which the block waits.
 const STAGED_ROW: f64 = 4.25;
 
-/// The time of each further wait of a warp for its block, if the entries of the block's rows are more than it has room for.
+/// The time that a warp waits for its block each further time, if shared memory cannot hold all entries of the block's rows at once.
 const WAIT: f64 = 8.0;
 
 /// The time of 32 entries along the merge path.
@@ -85,57 +88,57 @@ const MERGE: f64 = 2.1;
 /// The time of 32 ends of rows along the merge path.
 const MERGE_ROW: f64 = 1.0;
 
-/// The merge path's other launch, and its waits.
+/// The other launch of the merge path, and its waits.
 const SEARCH: f64 = 40.0;
 
-/// The launch that adds up the shares of giant rows, and the time of a share.
+/// The launch that adds the shares of giant rows, and the time of a share.
 const SHARES: f64 = 47.0;
 
-/// A step of the lanes of rows whose items come from windows.
+/// A step of the lanes of rows that read their items from a window.
 const WINDOWED: f64 = 0.75;
 
-/// The begin and the end of a row with a window.
+/// The beginning and the end of a row with a window.
 const WINDOWED_ROW: f64 = 1.5;
 
-/// The time until 32 items of a window are in shared memory.
+/// The time to copy 32 items of a window to shared memory.
 const COPIED: f64 = 0.5;
 
-/// For each column of a window, so many entries at least: the fewer there are, the more of the vector is read in vain.
+/// The smallest number of entries for each column of a window. With fewer entries, a block reads more of the vector that it does not need.
 const WORTH: f64 = 2.0;
 
-/// The columns of a row lie in a part of the window that has so many columns an entry at least. Where they are closer, the lanes of a warp
-/// read few lines of the vector anyway.
+/// The smallest number of columns for each entry, in the part of the window where the columns of a row lie. If columns are closer, the
+/// lanes of a warp read few cache lines of the vector anyway.
 const SPREAD: f64 = 4.0;
 
-/// The share of windows at least that blocks have room for.
+/// The smallest share of the windows that blocks must have room for.
 const FITTING: f64 = 0.9;
 
-/// A step of a warp in slices, which reads neighbouring entries, and goes its own way to `x`.
+/// A step of a warp in slices. It reads neighbouring entries, and each lane reads its own place of `x`.
 const SLICED: f64 = 1.1;
 
-/// How much longer such a step takes if the items of `x` lie so that windows are worth it.
+/// The factor by which such a step takes longer if the items of `x` lie so that windows are worth it.
 const APART: f64 = 2.0;
 
-/// The begin and the end of a slice: 32 rows, with their results.
+/// The beginning and the end of a slice: 32 rows, with their results.
 const SLICE: f64 = 2.6;
 
-/// The lengths of a matrix's rows, as a launch measured them.
+/// The lengths of a matrix's rows, as a launch has measured them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowLengths {
     rows: usize,
     entries: usize,
     longest: u64,
-    /// The steps over all rows for one lane a row, for two, for four, ….
+    /// The steps over all rows with one lane for each row, with two, with four, and so on.
     steps: [u64; CSR_WAYS],
-    /// The steps of short rows with a lane a row.
+    /// The steps of short rows with a lane for each row.
     short_steps: u64,
-    /// The steps of longer rows with a warp a row, with what their begins and ends take.
+    /// The steps of longer rows with a warp for each row, including their beginnings and ends.
     long_steps: u64,
-    /// The most of these that one warp has.
+    /// The largest number of these steps that one warp has.
     most_steps: u64,
     /// The entries of giant rows.
     giant_entries: u64,
-    /// How many windows blocks have room for, and how many columns these have; nothing if they were not looked at.
+    /// The number of windows that blocks have room for, and the number of columns of these; `None` if windows were not measured.
     windows: Option<(u64, u64)>,
 }
 
@@ -156,13 +159,14 @@ impl RowLengths {
         }
     }
 
-    /// Whether windows may be worth it for values `V`, by the lengths alone: if they are as narrow as they may be.
+    /// Returns whether windows may be worth it for values of type `V`. It knows only the lengths of the rows, and assumes that windows are
+    /// as narrow as possible.
     pub(super) fn may_suit_windows<V: Element>(&self) -> bool {
-        // A line has so many smaller items that a warp reads few lines.
+        // A cache line holds many items of fewer bytes, so a warp reads few lines.
         size_of::<V>() >= 4 && self.windowed(self.narrowest()).is_some_and(|time| time < self.best().0)
     }
 
-    /// Notes how many windows blocks have room for, and how many columns these have.
+    /// Sets the number of windows that blocks have room for, and the number of columns of these.
     pub(super) fn measured(&mut self, fitting: (u64, u64)) {
         self.windows = Some(fitting);
     }
@@ -181,10 +185,11 @@ impl RowLengths {
         self.best().1
     }
 
-    /// Whether slices whose rows are sorted in windows of so many take fewer steps than the method, and have at most so many slots.
+    /// Returns whether slices take fewer steps than the best method, and have at most `most_slots` slots. Their rows are sorted in windows
+    /// of `window` rows.
     pub(super) fn suit_slices(&self, window: usize, most_slots: u64) -> bool {
         let lanes = f64::from(WARP);
-        // In a window, lengths descend, so that all its slices waste as many slots as one of the longest row has at most.
+        // In a window, lengths descend. So all slices of a window together waste at most as many slots as one slice of the longest row.
         let wasted = self.rows.div_ceil(window) as f64 * self.longest as f64;
         let steps = self.entries as f64 / lanes + wasted;
         let slices = (self.rows as f64 / lanes).ceil().max(1.0);
@@ -194,7 +199,7 @@ impl RowLengths {
         self.entries > 0 && lanes * steps <= most_slots as f64 && work / WARPS + (self.longest as f64) < time
     }
 
-    /// The lanes that take the fewest steps if all rows have as many.
+    /// The number of lanes that takes the fewest steps if all rows have the same number of lanes.
     pub(super) fn lanes(&self) -> u32 {
         self.best_rows().1
     }
@@ -204,13 +209,13 @@ impl RowLengths {
         self.rows.div_ceil(CSR_WINDOW_ROWS) as f64
     }
 
-    /// The fewest columns of a window that is worth it: the rows of its block, and what the spread adds.
+    /// The smallest number of columns of a window that is worth it: the rows of its block, and the columns that `SPREAD` adds.
     fn narrowest(&self) -> f64 {
         (self.rows as f64 + SPREAD * self.entries as f64 / self.rows.max(1) as f64 * self.blocks())
             / self.blocks().max(1.0)
     }
 
-    /// The time with windows of so many columns in the mean; nothing if they are not worth it.
+    /// The time with windows of `columns` columns on average, or `None` if they are not worth it.
     fn windowed(&self, columns: f64) -> Option<f64> {
         const WAY: usize = CSR_WINDOW_LANES.trailing_zeros() as usize;
         let items = columns * self.blocks();
@@ -220,12 +225,12 @@ impl RowLengths {
         let lanes = CSR_WINDOW_LANES as f64;
         let batches = (self.rows as f64 * lanes / f64::from(WARP)).ceil();
         let work = WINDOWED * self.steps[WAY] as f64 + WINDOWED_ROW * batches + COPIED * items / f64::from(WARP);
-        // Few blocks do not have all warps that a device can have under way.
+        // If there are few blocks, they have fewer warps than a device can have in flight.
         let warps = self.blocks() * (CSR_WINDOW_THREADS as f64 / f64::from(WARP));
         Some(work / warps.min(WARPS) + self.longest as f64 / lanes)
     }
 
-    /// The time of the method that takes the fewest steps, and that.
+    /// The time of the method that takes the fewest steps, and that method.
     fn best(&self) -> (f64, SpmvMethod) {
         let path = (self.with_misses(MERGE) * self.entries as f64 + MERGE_ROW * self.rows as f64) / f64::from(WARP);
         let mut best = (path / WARPS + SEARCH, SpmvMethod::MergePath);
@@ -233,13 +238,13 @@ impl RowLengths {
         if time < best.0 {
             best = (time, SpmvMethod::Rows { lanes });
         }
-        // Without long rows it is as a lane a row.
+        // Without long rows, this is the same as a lane for each row.
         if self.longest > CSR_SHORT as u64 {
             let batches = (self.rows as f64 / f64::from(WARP)).ceil();
             let shared = self.giant_entries as f64 / f64::from(WARP);
             let work = self.alone(self.short_steps, batches) + self.long_steps as f64 + shared;
             let giants = if self.giant_entries > 0 { SHARES } else { 0.0 };
-            // One warp has its long rows to itself.
+            // One warp has to process its long rows alone.
             let time = work / WARPS + self.most_steps as f64 + giants;
             if time < best.0 {
                 best = (time, SpmvMethod::ByLength);
@@ -255,19 +260,19 @@ impl RowLengths {
         best
     }
 
-    /// The work of so many steps of lanes that have a row each, in batches of a warp.
+    /// The work of `steps` steps of lanes that have a row each, in `batches` batches of a warp.
     fn alone(&self, steps: u64, batches: f64) -> f64 {
         let later = (steps as f64 - CSR_FIRST_ENTRIES as f64 * batches).max(0.0);
         self.with_misses(steps as f64 * ALONE + later * LATER) + ROW * batches
     }
 
-    /// The time of steps, which is longer if nearly no block's columns are in a window.
+    /// The time of steps. It is longer if almost no block has its columns in a window.
     fn with_misses(&self, time: f64) -> f64 {
         let is_far = self.windows.is_some_and(|(fitting, _)| (fitting as f64) < 0.1 * self.blocks());
         time * if is_far { FAR } else { 1.0 }
     }
 
-    /// The lanes a row that take the fewest steps, and their time.
+    /// The number of lanes for each row that takes the fewest steps, and the time.
     fn best_rows(&self) -> (f64, u32) {
         let mut best = (f64::INFINITY, WARP);
         for (way, &steps) in self.steps.iter().enumerate() {
@@ -283,7 +288,7 @@ impl RowLengths {
             } else {
                 steps as f64 * (1.0 + SCATTERED / lanes) + ROW * batches
             };
-            // All warps share the work, and one has the longest row to itself.
+            // All warps share the work, and one warp has the longest row alone.
             let time = work / WARPS + self.longest as f64 / lanes;
             if time < best.0 {
                 best = (time, 1 << way);
@@ -293,7 +298,7 @@ impl RowLengths {
     }
 }
 
-/// What is wrong with the offsets and the columns, if something is.
+/// Returns what is wrong with the offsets and the columns, or `None`.
 pub(super) fn fault(
     found: &[u64; CSR_UNSEEN.len()],
     columns: usize,

@@ -6,13 +6,14 @@ use crate::algorithms::Gather;
 use crate::algorithms::run::Run;
 use crate::{ConvertTo, Element, Result};
 
-/// The rows of a window in which the rows of slices are sorted, unless they stay in their order.
+/// The number of rows of a window in which the rows of slices are sorted, unless they keep their order.
 const WINDOW: usize = 4096;
 
-/// A sparse matrix in the format in which products are expected to be fastest, by the lengths of its rows: compressed rows, with their
-/// [method](Csr::method), or slices.
+/// A sparse matrix in the format whose products are expected to be fastest, which depends on the lengths of its rows. It is in compressed
+/// rows, with their [method](Csr::method), or in slices.
 ///
-/// [`new`](Self::new) chooses, and a `match` tells what it chose. To take another format, make that one. The choice is the same on all devices.
+/// [`new`](Self::new) chooses the format, and a `match` shows it. To use another format, make a matrix of that format. The choice is the
+/// same on all devices.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{Csr, Planned, spmv};
@@ -33,23 +34,25 @@ const WINDOW: usize = 4096;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Planned<V, I = u32> {
-    /// In compressed rows.
+    /// Compressed rows.
     Rows(Csr<V, I>),
-    /// In slices.
+    /// Slices.
     Slices(Sell<V, I>),
 }
 
 impl<V: Element, I: CsrIndex> Planned<V, I> {
-    /// The matrix as it is, or in slices, with windows of 4096 rows. Slices are for large matrices: of some hundred thousand rows
-    /// or more, most of which have up to some hundred entries, in whatever order. Rows of very different lengths stay as they are, and so do
-    /// matrices whose slices might have more slots than `I` counts.
+    /// Keeps the matrix in compressed rows, or converts it to slices with windows of 4096 rows. Slices are for large matrices: those with a
+    /// few hundred thousand rows or more, most of which have up to a few hundred entries, in any order. A matrix stays in compressed rows
+    /// if its rows have very different lengths, or if its slices might have more slots than `I` can count.
     ///
-    /// Cost: nothing, or that of [`Sell::from_csr`], a few products. Then there is memory for both formats until it is done.
+    /// Cost: nothing, or that of [`Sell::from_csr`], which is that of a few products. Until a conversion is done, there is memory for both
+    /// formats.
     ///
-    /// Ready for numbers with indices of `u32`. For others: `instantiate!(kernel_primitives::algorithms::gather<MyValue, u32, MyValue>);`.
+    /// Ready for numbers with indices of `u32`. For others, write `instantiate!(kernel_primitives::algorithms::gather<MyValue, u32,
+    /// MyValue>);`.
     ///
     /// # Errors
-    /// Returns the errors of [`Sell::from_csr`]. The matrix is dropped with an error.
+    /// Returns the errors of [`Sell::from_csr`]. An error drops the matrix.
     pub fn new<'a, Tag>(run: impl Into<Run<'a>>, matrix: Csr<V, I>) -> Result<Self>
     where
         I: ConvertTo<usize>,

@@ -19,8 +19,8 @@ use crate::simt::WARP;
 use crate::{BufferSlice, BufferSliceMut, Element, Error, InputArg, KernelParam, Result, Stream};
 
 algorithm! {
-    /// Matrices, vectors and operators that [`spmv`] and [`spmv_by`] have kernels for: `Self` is the type of the matrix's values, `X` of
-    /// the vector, `I` of offsets and columns.
+    /// Matrices, vectors and operators that [`spmv`] and [`spmv_by`] have kernels for. `Self` is the type of the matrix's values, `X` the
+    /// type of the vector, and `I` the type of offsets and columns.
     spmv, "write `instantiate!(kernel_primitives::algorithms::spmv<{Self}, {X}, {I}, {R}, {E}>);` in your kernel module"
 }
 
@@ -49,9 +49,9 @@ pub(crate) use sealed::Format;
 
 /// Sparse matrices that [`spmv`] multiplies: [`Csr`], [`Sell`] and [`Planned`].
 pub trait SparseMatrix {
-    /// What values are.
+    /// The type of values.
     type Value: Element;
-    /// What offsets and column indices are.
+    /// The type of offsets and column indices.
     type Index: CsrIndex;
 
     #[doc(hidden)]
@@ -95,20 +95,23 @@ impl<V: Element, I: CsrIndex> SparseMatrix for Planned<V, I> {
 
 /// Multiplies a sparse matrix and a vector: `y = A x`.
 ///
-/// `x` has an item for each column of the matrix, all of them initialised. `y` may be longer than there are rows: the rest of it stays as it is. Its
-/// elements are of the type that accumulates, which is `f32` for halves.
+/// `x` has an item for each column of the matrix, and all of them must be initialised. `y` may have more items than there are rows: the
+/// rest of it stays as it is. The elements of `y` have the type of the accumulators, which is `f32` for halves.
 ///
-/// [`spmv_by`] takes other operators than plus and times, and adds to what `y` holds. [`spmv_with`] adds another vector.
+/// [`spmv_by`] takes any two operators instead of plus and times, and can add to what `y` contains. [`spmv_with`] adds another vector.
 ///
-/// **Determinism.** The order of combination depends on the matrix and on its [method](Csr::method) alone.
+/// **Determinism.** The order of combination depends only on the matrix and its [method](Csr::method).
 ///
-/// Cost: one read of the matrix, one write of `y`, and a read of `x` for each entry; caches serve those that are near each other.
-/// [`SpmvMethod::Rows`], [`SpmvMethod::Window`] and a [`Sell`] are one launch. [`SpmvMethod::ByLength`] is one, too; if there are rows of
-/// more than 8192 entries, it is two, and needs temporary memory: a result for each 8192 entries, or fewer, of each of these rows.
-/// [`SpmvMethod::MergePath`] is two, and needs temporary memory: two results for each 2040 entries and rows, or for fewer if results have
-/// more than 8 bytes; if there are no more than these, it is one, without such memory.
+/// Cost: one read of the matrix, one write of `y`, and for each entry a read of `x`; caches serve items that are near each other. The
+/// number of launches depends on the method:
 ///
-/// Ready for matrices and vectors of `f32` and `f64` with indices of `u32`. For others:
+/// - [`SpmvMethod::Rows`], [`SpmvMethod::Window`] and a [`Sell`] take one launch.
+/// - [`SpmvMethod::ByLength`] takes one launch. If there are rows of more than 8192 entries, it takes two, and temporary memory: a result
+///   for every 8192 entries of each of these rows.
+/// - [`SpmvMethod::MergePath`] takes two launches, and temporary memory: two results for each 2040 entries and rows, or for fewer if
+///   results have more than 8 bytes. If there are no more than these, it takes one launch, without such memory.
+///
+/// Ready for matrices and vectors of `f32` and `f64` with indices of `u32`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::spmv<f16, f32, u64, PlusTimes, Axpby<f32>>);`.
 ///
 /// Peer: cuSPARSE's `cusparseSpMV`. References: Bell and Garland, 2009, for rows; Merrill and Garland, 2016, for the merge path.
@@ -129,8 +132,8 @@ impl<V: Element, I: CsrIndex> SparseMatrix for Planned<V, I> {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::LengthMismatch`] unless `x` has as many items as the matrix columns, or if `y` has fewer elements than that rows, and
-/// the errors of a launch and of an allocation.
+/// Returns [`Error::LengthMismatch`] if `x` does not have an item for each column or if `y` has fewer elements than the matrix has rows,
+/// and the errors of a launch and of an allocation.
 pub fn spmv<'a, 'y, M, V, I, J, S, Tag>(
     run: impl Into<Run<'a>>,
     a: &M,
@@ -148,14 +151,14 @@ where
     product("spmv", run.into(), a.format(), x, PlusTimes, overwrite, None, y)
 }
 
-/// Multiplies a sparse matrix and a vector by any operators: row `r` of `y` becomes `epilogue` of the reduction of the row's pairs
-/// `(value, x[column])` by `op`, and of what `y[r]` holds.
+/// Multiplies a sparse matrix and a vector with any operators. `op` reduces the pairs `(value, x[column])` of row `r`, and `epilogue`
+/// computes `y[r]` from that result and from what `y[r]` contained.
 ///
 /// `op` is a [`Reduction`] of pairs whose combination is commutative: [`PlusTimes`], a [`Semiring`](crate::functor::Semiring) of two
-/// operators, or one of the program's. An item's index is its column. `epilogue` is an [`Epilogue`], and runs in the same kernel:
-/// [`Axpby`] is BLAS's `y = alpha A x + beta y`.
+/// operators, or a reduction of your own. The index of an item is its column. `epilogue` is an [`Epilogue`], and runs in the same kernel:
+/// [`Axpby`] is the `y = alpha A x + beta y` of BLAS.
 ///
-/// Otherwise as [`spmv`].
+/// Otherwise this works as [`spmv`].
 ///
 /// ```
 /// use kernel_primitives::algorithms::{Csr, spmv_by};
@@ -196,10 +199,11 @@ where
     product("spmv_by", run.into(), a.format(), x, op, epilogue, None, y.into())
 }
 
-/// As [`spmv_by`], but row `r` of `y` becomes `epilogue` of the row's reduction and of `z[r]`. What `y` holds is not read.
+/// Multiplies as [`spmv_by`], but `epilogue` computes `y[r]` from the reduction of row `r` and from `z[r]`. The previous contents of `y`
+/// are not read.
 ///
-/// With [`Axpby`] it is `y = alpha A x + beta z`; the residual of a linear system is such a product. It costs a read of `z` more than
-/// [`spmv`], and no other pass.
+/// With [`Axpby`], this is `y = alpha A x + beta z`; the residual of a linear system is such a product. It costs one more read, of `z`,
+/// than [`spmv`], and no further pass.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{Csr, spmv_with};
@@ -219,7 +223,7 @@ where
 /// ```
 ///
 /// # Errors
-/// Returns the errors of [`spmv`], and [`Error::LengthMismatch`] if `z` has fewer elements than the matrix rows.
+/// Returns the errors of [`spmv`], and [`Error::LengthMismatch`] if `z` has fewer elements than the matrix has rows.
 pub fn spmv_with<'a, 'z, 'y, M, V, I, J, S, R, E, Tag>(
     run: impl Into<Run<'a>>,
     a: &M,
@@ -241,7 +245,7 @@ where
     product("spmv_with", run.into(), a.format(), x, op, epilogue, Some(z.into()), y.into())
 }
 
-/// The product, with the name of the call in errors. What the epilogue reads is in `z`, or in `y` if there is no `z`.
+/// Computes the product for the call that errors name. The epilogue reads `z`, or `y` if there is no `z`.
 #[allow(clippy::too_many_arguments, reason = "those of `spmv_with`, and its name")]
 fn product<V, I, J, S, R, E, Tag>(
     call: &str,
@@ -322,8 +326,8 @@ where
     by_rows((staged_kernel, rows_kernel), run.stream, (a, lanes), x, (z, &mut y), (op, epilogue))
 }
 
-/// Checks the lengths of a product with a matrix of `(rows, columns)`, and returns the number of results. `x` has an item for each column, and
-/// `y` and `z` have a place for each row; if there are several `vectors`, for each of these.
+/// Checks the lengths of a product with a matrix of `(rows, columns)`, and returns the number of results. `x` must have an item for each
+/// column, and `y` and `z` a place for each row. If there are several `vectors`, this is so for each of them.
 pub(super) fn check_operands(
     call: &str,
     (rows, columns): (usize, usize),
@@ -335,7 +339,7 @@ pub(super) fn check_operands(
         Some(vectors) => format!("{vectors} vectors of {line}"),
     };
     let each = vectors.unwrap_or(1);
-    // More than there can be is another number than that of the items.
+    // If the product overflows, it cannot equal the number of items.
     let needed = columns.checked_mul(each);
     if needed != Some(x) {
         return Err(Error::LengthMismatch {
@@ -360,10 +364,10 @@ pub(super) fn check_operands(
     Ok(results)
 }
 
-/// The kernels of products by rows: for short ones, and for others.
+/// The kernels of products by rows: one for short rows, and one for others.
 type RowsKernels<V, S, I, R, E> = (Entry<csr_staged_rows<V, S, I, R, E>>, Entry<csr_rows<V, S, I, R, E>>);
 
-/// The product by rows, each of which so many lanes have: one launch.
+/// Computes the product by rows with one launch, with `lanes` lanes for each row.
 fn by_rows<V, I, S, R, E>(
     (staged_kernel, rows_kernel): RowsKernels<V, S, I, R, E>,
     stream: &Stream,

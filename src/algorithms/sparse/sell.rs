@@ -1,4 +1,4 @@
-//! Matrices in slices.
+//! Matrices in slices (SELL).
 
 use super::coo::Coo;
 use super::csr::{Csr, CsrIndex, dims};
@@ -14,15 +14,17 @@ const CALL: &str = "Sell::from_csr";
 
 /// A sparse matrix in slices of 32 rows (SELL-C-σ, with C = 32), on a device.
 ///
-/// The 32 rows of a slice are side by side: first the first entry of each, then the second, and so on. So a warp with a row a lane reads
-/// neighbouring entries. Each row of a slice has as many slots as the longest has entries. A shorter row's other slots take part in no product.
+/// The 32 rows of a slice are stored side by side: the first entry of each row, then the second entry of each row, and so on. So a warp in
+/// which each lane has a row reads neighbouring entries. Each row of a slice has as many slots as the longest row has entries. Unused slots
+/// take part in no product.
 ///
-/// So that the rows of a slice are alike, they are sorted by length in windows of σ rows; unless there are few more slots than entries without
-/// that, as with stencils. Rows in their order have their results and their items side by side, and products need not read which rows they
-/// are. Nor do they read the lengths of rows where all of a slice have equally many entries.
+/// Rows are sorted by length in windows of σ rows, so that the rows of a slice have similar lengths. They are not sorted if there are few
+/// more slots than entries without that, as for stencils. If rows keep their order, neighbouring rows have neighbouring results, and
+/// products need not read the order. If all rows of a slice have the same length, products need not read the lengths either.
 ///
-/// [`spmv`](super::spmv()) takes it as it takes a [`Csr`]. It is for matrices of short rows that are multiplied often: making one costs a few
-/// products. A large window has slices of alike rows, but the results and the items of neighbouring rows get further apart.
+/// [`spmv`](super::spmv()) takes such a matrix as it takes a [`Csr`]. The format is for matrices of short rows that are multiplied often;
+/// to make one costs as much as a few products. With a larger window, the rows of a slice have more similar lengths, but the results of
+/// neighbouring rows, and the items that they read, lie further apart.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{Csr, Sell, spmv};
@@ -43,30 +45,31 @@ const CALL: &str = "Sell::from_csr";
 pub struct Sell<V, I = u32> {
     columns: usize,
     entries: usize,
-    /// Where each slice begins among the slots, with `SELL_EVEN`; and after the last one, where that ends.
+    /// The first slot of each slice, combined with `SELL_EVEN`, and, after the last slice, where that ends.
     pub(super) slices: Buffer<u64>,
-    /// The rows as they are in slices; empty if they are in their order. Nobody else writes it: each row is in it once.
+    /// The order of the rows in the slices. It is empty if the rows keep their own order. No one else writes it, so it contains each row
+    /// once.
     pub(super) order: Buffer<I>,
-    /// The entries of each of them.
+    /// The number of entries of each row, in the order of the slices.
     pub(super) lengths: Buffer<I>,
     pub(super) indices: Buffer<I>,
     pub(super) values: Buffer<V>,
 }
 
 impl<V: Element, I: CsrIndex> Sell<V, I> {
-    /// The entries of a matrix in slices, with rows sorted by length in windows of `window` rows, which is rounded up to a multiple of 32. With
-    /// 32 or fewer, slices have neighbouring rows. So they have if there are no more slots than 17/16 of the entries then, beside those of lanes
-    /// without a row in the last slice.
+    /// Makes a matrix in slices from the entries of `matrix`. Rows are sorted by length in windows of `window` rows, which is rounded up to
+    /// a multiple of 32. Rows keep their order if `window` is 32 or less. They also keep it if there are then no more slots than 17/16 of
+    /// the entries, without counting lanes of the last slice that have no row.
     ///
-    /// Cost: a scan of the slices, a read of the matrix, a write of the slots, and a wait for their number. Sorting costs a sort by as
-    /// many bits as the windows and lengths have, and another scan and wait.
+    /// Cost: a scan of the slices, a read of the matrix, a write of the slots, and a wait for the number of slots. If rows are sorted,
+    /// there are also a sort, by as many bits as the numbers of windows and the lengths have, another scan and another wait.
     ///
     /// Ready for numbers with indices of `u32`. For others, write
     /// `instantiate!(kernel_primitives::algorithms::gather<MyValue, u32, MyValue>);`.
     ///
     /// # Errors
-    /// Returns [`Error::SparseMatrix`](crate::Error::SparseMatrix) if there are more rows or slots than `I` counts; and the errors of a launch, of
-    /// an allocation and of a copy, which a capture cannot have.
+    /// Returns [`Error::SparseMatrix`](crate::Error::SparseMatrix) if `I` cannot count the rows or the slots. Returns the errors of a
+    /// launch, of an allocation and of a copy, none of which a capture can contain.
     pub fn from_csr<'a, Tag>(run: impl Into<Run<'a>>, matrix: &Csr<V, I>, window: usize) -> Result<Self>
     where
         I: ConvertTo<usize>,
@@ -122,7 +125,8 @@ impl<V: Element, I: CsrIndex> Sell<V, I> {
         })
     }
 
-    /// The entries as triplets of the host, row by row, and in a row in the matrix's order: those of [`Csr::to_coo`].
+    /// Copies the entries to the host as triplets, row by row. Within a row they keep the order of the matrix. The result equals that of
+    /// [`Csr::to_coo`].
     ///
     /// # Errors
     /// Returns the errors of a copy.
@@ -145,8 +149,8 @@ impl<V: Element, I: CsrIndex> Sell<V, I> {
         Ok(triplets)
     }
 
-    /// Where slices begin, with `SELL_EVEN`; the row of each place, or nothing if it is the place; the entries of each of them; and columns
-    /// and values of the slots.
+    /// Returns the first slot of each slice, combined with `SELL_EVEN`; the row of each place, or an empty buffer if rows keep their order;
+    /// the number of entries of each of these rows; and the columns and values of the slots.
     #[allow(clippy::type_complexity, reason = "the fields")]
     pub(crate) fn arrays(&self) -> (&Buffer<u64>, &Buffer<I>, &Buffer<I>, &Buffer<I>, &Buffer<V>) {
         (&self.slices, &self.order, &self.lengths, &self.indices, &self.values)
@@ -167,7 +171,7 @@ impl<V: Element, I: CsrIndex> Sell<V, I> {
         self.entries
     }
 
-    /// The number of slots: the entries, and what is unused.
+    /// The number of slots, used and unused.
     pub fn slots(&self) -> usize {
         self.values.len()
     }

@@ -1,4 +1,4 @@
-//! Matrices with rows for columns.
+//! Transposed matrices.
 
 use super::csr::{Csr, CsrIndex, dims};
 use super::wrong;
@@ -11,17 +11,17 @@ use crate::{Element, Result};
 const CALL: &str = "Csr::transpose";
 
 impl<V: Element, I: CsrIndex> Csr<V, I> {
-    /// The transposed matrix, whose rows are the columns of this one: [`spmv`](super::spmv()) with it is the transposed product.
+    /// Makes the transposed matrix, whose rows are the columns of this one. [`spmv`](super::spmv()) with it is the transposed product.
     ///
-    /// The entries of each of its rows are in the order of this matrix's rows. Complex values are not conjugated: the product with the adjoint matrix
-    /// is [`spmv_by`](super::spmv_by()) with `OfEntry { function: Conjugate, reduction: PlusTimes }` of the transposed one
-    /// ([`OfEntry`](crate::functor::OfEntry)).
+    /// The entries of each new row are in the order of the rows of this matrix. Complex values are not conjugated. For the product with the
+    /// adjoint matrix, call [`spmv_by`](super::spmv_by()) with the transposed matrix and `OfEntry { function: Conjugate, reduction:
+    /// PlusTimes }` ([`OfEntry`](crate::functor::OfEntry)).
     ///
-    /// Cost: a stable [sort](fn@crate::algorithms::sort_pairs_by_bits) of the entries by as many bits as columns have, what
-    /// [`from_buffers`](Self::from_buffers) costs, and a wait. Temporary memory: for 16 bytes, a value and an index an entry, and what the
-    /// sort needs.
+    /// Cost: a stable [sort](fn@crate::algorithms::sort_pairs_by_bits) of the entries by as many bits as columns have, the cost of
+    /// [`from_buffers`](Self::from_buffers), and a wait. Temporary memory: 16 bytes, a value and an index for each entry, and the memory of
+    /// the sort.
     ///
-    /// Ready for numbers. For other values: `instantiate!(kernel_primitives::algorithms::sort_pairs<u64, MyValue>);`.
+    /// Ready for numbers. For other values, write `instantiate!(kernel_primitives::algorithms::sort_pairs<u64, MyValue>);`.
     ///
     /// ```
     /// use kernel_primitives::algorithms::{Csr, spmv};
@@ -41,8 +41,9 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
     /// ```
     ///
     /// # Errors
-    /// Returns [`Error::SparseMatrix`](crate::Error::SparseMatrix) if `I` cannot number the rows, or if the numbers of a row and of a column
-    /// have more than 63 bits together; and the errors of a launch, of an allocation and of a copy, which a capture cannot have.
+    /// Returns [`Error::SparseMatrix`](crate::Error::SparseMatrix) if `I` cannot number the rows, or if the numbers of a row and a column
+    /// have more than 63 bits together. Returns the errors of a launch, of an allocation and of a copy, none of which a capture can
+    /// contain.
     pub fn transpose<'a, Tag>(&self, run: impl Into<Run<'a>>) -> Result<Self>
     where
         u64: SortPairs<V, Tag>,
@@ -56,7 +57,7 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
             let reason = format!("{rows} rows and {columns} columns are too many to be numbered in 63 bits");
             return Err(wrong(CALL, reason));
         }
-        // A key is a column, and the row in the lower bits.
+        // A key has a column in its upper bits and a row in its lower bits.
         let stride = 1 << row_bits;
         let row_indices = self.row_indices(stream)?;
         let mut keys = stream.buffer_uninit::<u64>(entries)?;

@@ -11,17 +11,18 @@ use crate::{BufferSlice, ConvertTo, Element, KernelParam, Reducer, Result};
 const CALL: &str = "Csr::from_triplets";
 
 impl<V: Element, I: CsrIndex> Csr<V, I> {
-    /// A matrix of `(rows, columns)` from triplets in any order (COO): a row, a column and a value each. `op` combines the values of
-    /// triplets at the same place, in the order in which they come: [`Add`](crate::functor::Add) adds them up.
+    /// Makes a matrix of `(rows, columns)` from triplets on the device (COO). A triplet is a row, a column and a value; triplets may be in
+    /// any order. `op` combines the values of triplets at the same place, in the order of the triplets. [`Add`](crate::functor::Add) adds
+    /// them.
     ///
-    /// The columns of each row ascend. A combined value stays an entry, also if it is zero.
+    /// The columns of each row ascend. A combined value stays an entry, even if it is zero.
     ///
-    /// Cost: a stable [sort](fn@crate::algorithms::sort_pairs_by_bits) of the triplets by as many bits as places in the matrix have, a
-    /// [reduction by key](fn@crate::algorithms::reduce_by_key), what [`from_buffers`](Self::from_buffers) costs, and three waits for results.
-    /// Temporary memory: for 16 bytes and two values a triplet, and what sort and reduction need.
+    /// Cost: a stable [sort](fn@crate::algorithms::sort_pairs_by_bits) of the triplets by as many bits as the number of places in the
+    /// matrix has, a [reduction by key](fn@crate::algorithms::reduce_by_key), the cost of [`from_buffers`](Self::from_buffers), and three
+    /// waits for results. Temporary memory: 16 bytes and two values for each triplet, and the memory of the sort and of the reduction.
     ///
-    /// Ready for numbers with `Add`. For other values and operators:
-    /// `instantiate!(kernel_primitives::algorithms::sort_pairs<u64, MyValue>, kernel_primitives::algorithms::reduce_by_key<u64, MyValue, MyOperator>);`.
+    /// Ready for numbers with `Add`. For other values and operators, write `instantiate!(kernel_primitives::algorithms::sort_pairs<u64,
+    /// MyValue>, kernel_primitives::algorithms::reduce_by_key<u64, MyValue, MyOperator>);`.
     ///
     /// ```
     /// use kernel_primitives::algorithms::Csr;
@@ -42,9 +43,9 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
     /// ```
     ///
     /// # Errors
-    /// Returns [`Error::SparseMatrix`](crate::Error::SparseMatrix) if there are not as many rows, columns and values, if a triplet lies
-    /// outside, which the error names, if the matrix has 2^64 places or more, or if it has more entries than `I` counts. And the errors
-    /// of a launch, of an allocation and of a copy.
+    /// Returns [`Error::SparseMatrix`](crate::Error::SparseMatrix) if there are not as many rows, columns and values, if a triplet is
+    /// outside the matrix, which the error names, if the matrix has 2^64 places or more, or if it has more entries than `I` can count.
+    /// Returns the errors of a launch, of an allocation and of a copy.
     pub fn from_triplets<'a, 'r, 'c, 'v, R, SortTag, ReduceTag>(
         run: impl Into<Run<'a>>,
         shape: (usize, usize),

@@ -14,27 +14,27 @@ use crate::simt::WARP;
 use crate::{BufferSlice, BufferSliceMut, Element, InputArg, KernelParam, Result};
 
 algorithm! {
-    /// Matrices, vectors and operators that [`spmm`] and [`spmm_by`] have kernels for: `Self` is the type of the matrix's values, `X` of
-    /// the vectors, `I` of offsets and columns.
+    /// Matrices, vectors and operators that [`spmm`] and [`spmm_by`] have kernels for. `Self` is the type of the matrix's values, `X` the
+    /// type of the vectors, and `I` the type of offsets and columns.
     spmm, "write `instantiate!(kernel_primitives::algorithms::spmm<{Self}, {X}, {I}, {R}, {E}>);` in your kernel module"
 }
 
-/// Multiplies a sparse matrix and several vectors at once: `Y = A X`, with a row of `X` for each column of the matrix.
+/// Multiplies a sparse matrix and several vectors at once: `Y = A X`. `X` has a row for each column of the matrix.
 ///
-/// `x` and `y` are in rows: the item of vector `v` at column `c` is `x[c * vectors + v]`, and the result of row `r` is
-/// `y[r * vectors + v]`. `y` may be longer: the rest of it stays as it is. Its elements are of the type that accumulates, which is `f32`
+/// `x` and `y` are in row-major order: the item of vector `v` at column `c` is `x[c * vectors + v]`, and the result of row `r` is `y[r *
+/// vectors + v]`. `y` may be longer: the rest of it stays as it is. The elements of `y` have the type of the accumulators, which is `f32`
 /// for halves.
 ///
-/// [`spmm_by`] takes other operators than plus and times, and adds to what `y` holds. [`spmm_with`] adds other vectors.
+/// [`spmm_by`] takes any two operators instead of plus and times, and can add to what `y` contains. [`spmm_with`] adds other vectors.
 ///
-/// **Determinism.** The order of combination depends on the matrix, its [method](Csr::method) and the number of vectors alone.
+/// **Determinism.** The order of combination depends only on the matrix, its [method](Csr::method) and the number of vectors.
 ///
-/// Cost: one launch without temporary memory. If `x` is aligned for 16 bytes, it reads the matrix once for up to 128 vectors of items of 4
-/// bytes or less, whose number is a multiple of 4, or 64 vectors of 8 bytes, a multiple of 2; otherwise, and for larger items or results, once for
-/// each 32 vectors at most. A row has a warp at most, however long it is: for rows of very different lengths, [`spmv`](super::spmv()) for each
-/// vector may be faster.
+/// Cost: one launch without temporary memory. How often the launch reads the matrix depends on the vectors. If `x` is aligned to 16 bytes,
+/// one read serves up to 128 vectors of items of 4 bytes or less, whose number is a multiple of 4, or up to 64 vectors of 8 bytes, whose
+/// number is a multiple of 2. Otherwise, and for larger items or results, one read serves at most 32 vectors. A row has at most one warp,
+/// even if it is long: for rows of very different lengths, [`spmv`](super::spmv()) for each vector may be faster.
 ///
-/// Ready for matrices and vectors of `f32` and `f64` with indices of `u32`. For others:
+/// Ready for matrices and vectors of `f32` and `f64` with indices of `u32`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::spmm<f16, f32, u64, PlusTimes, Axpby<f32>>);`.
 ///
 /// Peer: cuSPARSE's `cusparseSpMM`. Reference: Yang, Buluç and Owens, *Design principles for sparse matrix multiplication on the GPU*,
@@ -57,9 +57,9 @@ algorithm! {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) unless `x` has as many items as the matrix columns for each vector, or
-/// if `y` has fewer elements than that rows; [`Error::LaunchLimit`](crate::Error::LaunchLimit) for more than `u32::MAX` vectors; and the
-/// errors of a launch.
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `x` does not have an item for each column and vector or if `y` has
+/// fewer elements than rows times vectors, [`Error::LaunchLimit`](crate::Error::LaunchLimit) if there are more than `u32::MAX` vectors, and
+/// the errors of a launch.
 pub fn spmm<'a, 'y, V, I, J, S, Tag>(
     run: impl Into<Run<'a>>,
     a: &Csr<V, I>,
@@ -77,8 +77,8 @@ where
     products("spmm", run.into(), a, x, vectors, PlusTimes, overwrite, None, y)
 }
 
-/// Multiplies a sparse matrix and several vectors by any operators: as [`spmv_by`](super::spmv_by()) for each vector, in the layout of
-/// [`spmm`].
+/// Multiplies a sparse matrix and several vectors with any operators. It computes what [`spmv_by`](super::spmv_by()) computes for each
+/// vector, in the layout of [`spmm`].
 ///
 /// ```
 /// use kernel_primitives::algorithms::{Csr, spmm_by};
@@ -118,10 +118,10 @@ where
     products("spmm_by", run.into(), a, x, vectors, op, epilogue, None, y.into())
 }
 
-/// As [`spmm_by`], but the result of row `r` and vector `v` is `epilogue` of the row's reduction and of `z[r * vectors + v]`. What `y` holds is
-/// not read.
+/// Multiplies as [`spmm_by`], but `epilogue` computes the result of row `r` and vector `v` from the reduction of the row and from `z[r *
+/// vectors + v]`. The previous contents of `y` are not read.
 ///
-/// With [`Axpby`] it is `Y = alpha A X + beta Z`, of which the residuals of several linear systems are one.
+/// With [`Axpby`], this is `Y = alpha A X + beta Z`. The residuals of several linear systems are such a product.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{Csr, spmm_with};
@@ -141,8 +141,8 @@ where
 /// ```
 ///
 /// # Errors
-/// Returns the errors of [`spmm`], and [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `z` has fewer elements than the matrix rows
-/// for each vector.
+/// Returns the errors of [`spmm`], and [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `z` has fewer elements than rows times
+/// vectors.
 #[allow(clippy::too_many_arguments, reason = "those of `spmm_by`, and `z`")]
 pub fn spmm_with<'a, 'z, 'y, V, I, J, S, R, E, Tag>(
     run: impl Into<Run<'a>>,
@@ -165,7 +165,7 @@ where
     products("spmm_with", run.into(), a, x, vectors, op, epilogue, Some(z.into()), y.into())
 }
 
-/// The products, with the name of the call in errors. What the epilogue reads is in `z`, or in `y` if there is no `z`.
+/// Computes the products for the call that errors name. The epilogue reads `z`, or `y` if there is no `z`.
 #[allow(clippy::too_many_arguments, reason = "those of `spmm_with`, and its name")]
 fn products<V, I, J, S, R, E, Tag>(
     call: &'static str,
@@ -192,19 +192,19 @@ where
     if results == 0 {
         return Ok(());
     }
-    // What is after the results takes no part, so that the shape is the same with it and without.
+    // What is after the results takes no part, so the shape of the launch does not depend on it.
     let (mut y, rest) = y.split_at(results)?;
     let (nothing, _) = rest.split_at(0)?;
     let z = z.unwrap_or(nothing.as_slice());
     let counted = run.counted(call, "the number of vectors", vectors)?;
     let lengths = [a.offsets().len(), a.indices().len(), a.values().len(), lengths.0, results];
     let narrow = lengths.iter().all(|&len| len < device::CSR_NARROW);
-    // The vectors of a lane, if the kernel finds `x` aligned: neighbours, of which it has one group or two.
+    // The neighbouring vectors of a lane, if the kernel finds that `x` is aligned. A lane has one group or two of these.
     let warp = WARP as usize;
     let most = device::csr_lane_vectors::<S::Item, R::Accum>();
     let neighbours = if vectors.is_multiple_of(most) { most } else { 1 };
     let all_groups = vectors / neighbours;
-    // Two if that leaves no lane without vectors: then half as many lanes read the entries.
+    // A lane has two groups if that leaves no lane without vectors. Then half as many lanes read the entries.
     let pairs = all_groups / 2;
     let full = if pairs < warp { pairs.is_power_of_two() } else { pairs.is_multiple_of(warp) };
     let two = narrow && neighbours > 1 && all_groups.is_multiple_of(2) && full;
@@ -215,7 +215,8 @@ where
         SpmvMethod::ByLength | SpmvMethod::Window => a.lengths().lanes() as usize,
         SpmvMethod::MergePath => warp,
     };
-    // Where lanes read several items at once, fewer of them have enough under way, and each reads several times, before they combine.
+    // If lanes read several items at once, fewer lanes have enough reads in flight. Each lane then reads several times before the lanes
+    // combine.
     let most = if wanted > warp / 4 || neighbours == 1 {
         warp / width
     } else {

@@ -1,4 +1,4 @@
-//! Products by windows of the vector: where each block's window lies is found once.
+//! Products by windows of the vector. The window of each block is found once for a matrix.
 
 use super::csr::{Csr, CsrIndex};
 use crate::__algorithms::*;
@@ -9,18 +9,18 @@ use crate::input::{Source, Span};
 use crate::kernels::device::{self, CSR_BUILD_THREADS, CSR_WINDOW_ROWS, CSR_WINDOW_THREADS};
 use crate::{Buffer, BufferSlice, BufferSliceMut, Element, InputArg, KernelParam, Result, Stream};
 
-/// The windows of a matrix's blocks, and how many of them there is room for.
+/// The windows of a matrix's blocks, and how many of them blocks have room for.
 #[derive(Debug)]
 pub(super) struct Windows {
-    /// Of each block, the first and the last column.
+    /// For each block, the first and the last column.
     bounds: Buffer<[u64; 2]>,
-    /// How many windows a block has room for, and how many columns these have. For a vector whose items are as large as the
+    /// The number of windows that a block has room for, and the number of columns of these, for a vector whose items have the size of the
     /// matrix's values.
     found: Buffer<u64>,
 }
 
 impl Windows {
-    /// The windows of a matrix of values `V`: a launch, and no wait for it.
+    /// Finds the windows of a matrix of values `V`, with one launch, and does not wait for it.
     pub(super) fn of<V: Element, I: CsrIndex>(
         stream: &Stream,
         offsets: &Buffer<I>,
@@ -37,14 +37,14 @@ impl Windows {
         Ok(windows)
     }
 
-    /// How many windows a block has room for, and how many columns these have.
+    /// The number of windows that a block has room for, and the number of columns of these.
     pub(super) fn fitting(&self) -> Result<(u64, u64)> {
         let found = self.found.to_vec()?;
         Ok((found[0], found[1]))
     }
 }
 
-/// The product by windows: one launch.
+/// Computes the product by windows, with one launch.
 pub(super) fn product<V, I, S, R, E>(
     kernel: Entry<csr_window_rows<V, S, I, R, E>>,
     stream: &Stream,
