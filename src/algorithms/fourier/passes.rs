@@ -1,4 +1,4 @@
-//! Which launches make a transform: lines, radices and places, without any memory.
+//! Chooses the launches of a transform: lines, radices and places, without any memory.
 
 use super::radices::{LONGEST, Limits, Line, Steps};
 use crate::element::FftFloat;
@@ -11,7 +11,7 @@ use crate::kernels::device::{
 /// How transforms of a length are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
-    /// By lines.
+    /// As lines.
     Smooth(Smooth),
     /// As a convolution with a chirp, by transforms of a power of two (Bluestein, 1970).
     Chirp(Smooth),
@@ -45,17 +45,17 @@ impl Smooth {
     }
 }
 
-/// The two most similar factors, of those that are [read well](Line::is_read_well) or of all.
+/// The two factors that are most similar. With `read_well`, both must be [read well](Line::is_read_well).
 fn matrix(n: usize, limits: Limits, read_well: bool) -> Option<Smooth> {
     let line = |n| Line::new(n, limits).filter(|line| !read_well || line.is_read_well(limits));
     let factors = (n.div_ceil(LONGEST)..=n.isqrt().min(LONGEST)).rev().filter(|&factor| n.is_multiple_of(factor));
-    // Rows lie side by side at least where they are read.
+    // Rows are next to each other at least where they are read.
     factors
         .map(|columns| (columns, n / columns))
         .find_map(|(columns, rows)| Some(Smooth::Matrix(line(columns)?, line(rows)?)))
 }
 
-/// Three factors, of which the largest one is as small as may be.
+/// Three factors, of which the largest is as small as possible.
 fn cube(n: usize, limits: Limits) -> Option<Smooth> {
     let factors: Vec<_> = (2..=n.isqrt().min(LONGEST)).filter(|&factor| n.is_multiple_of(factor)).collect();
     let mut cubes = Vec::new();
@@ -69,16 +69,16 @@ fn cube(n: usize, limits: Limits) -> Option<Smooth> {
     cubes.sort_unstable();
     cubes.into_iter().find_map(|[rows, middle, columns]| {
         let line = |n| Line::new(n, limits);
-        // The longest one first: if there is none, that costs least.
+        // The longest one is tested first, because the test costs least if it fails.
         let rows = line(rows)?;
         Some(Smooth::Cube(line(columns)?, line(middle)?, rows))
     })
 }
 
 impl Method {
-    /// The method for a length that is not 0; none if it is too long.
+    /// The method for a length other than 0, or `None` if the length is too long.
     pub(super) fn new(n: usize, limits: Limits) -> Option<Self> {
-        // Whatever has a large prime factor has no factors that lines are made of.
+        // A length with a large prime factor has no factors that lines can have.
         match is_smooth(n).then(|| Smooth::new(n, limits)).flatten() {
             Some(smooth) => Some(Self::Smooth(smooth)),
             None => {
@@ -89,10 +89,10 @@ impl Method {
     }
 }
 
-/// The most numbers of a convolution with a chirp: a plan has a table of as many.
+/// The largest number of numbers of a convolution with a chirp. A plan has a table of as many.
 pub(super) const LONGEST_FILTER: usize = 1 << 26;
 
-/// Whether a number is a product of 2, 3, 5, 7, 11 and 13.
+/// Returns whether a number is a product of 2, 3, 5, 7, 11 and 13.
 fn is_smooth(mut n: usize) -> bool {
     for prime in [2, 3, 5, 7, 11, 13] {
         while n.is_multiple_of(prime) {
@@ -102,14 +102,15 @@ fn is_smooth(mut n: usize) -> bool {
     n == 1
 }
 
-/// Numbers of a table that a pass needs.
+/// A part of the table that a pass needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Part {
     /// The roots of unity of a line.
     Roots(usize, Steps),
-    /// Those of a longer one: so many side by side, as a power of two, and then those of multiples.
+    /// The roots of unity of a longer line. The first part has consecutive roots, whose number is a power of two, and the second part has
+    /// the multiples of that number.
     Twiddles(usize, u32),
-    /// The roots of unity of a length that is twice that of a line, as many as the line has pairs of numbers.
+    /// The roots of unity of a length that is twice that of a line. There are as many as the line has pairs of numbers.
     Half(usize),
     /// The chirp of a length: `exp(-πi k² / n)`.
     Chirp(usize),
@@ -117,7 +118,8 @@ pub(super) enum Part {
     Filter(usize, usize),
 }
 
-/// The axis of an array: how many values the coordinates before it have, and those after it, and its extents in the input and the output.
+/// The axis of an array. It has the number of values of the coordinates before it and of those after it, and its extents in the input and
+/// the output.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axis {
     pub outer: usize,
@@ -135,7 +137,7 @@ pub(super) struct Pass {
     pub lines: usize,
     pub lines_of_block: usize,
     pub options: u32,
-    /// Numbers that the pass writes.
+    /// The number of numbers that the pass writes.
     pub output_len: usize,
     parts: usize,
     middle: usize,
@@ -146,13 +148,13 @@ pub(super) struct Pass {
     before: Option<Part>,
     after: Option<Part>,
     twiddles: Option<Part>,
-    /// What has its conjugate taken.
+    /// The values that are conjugated.
     pub conjugate: Conjugate,
     /// Whether results are halved.
     halves: bool,
 }
 
-/// What a pass takes the conjugate of. An inverse transform is the conjugate of the transform of the conjugate.
+/// The values that a pass conjugates. An inverse transform is the conjugate of the transform of the conjugate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Conjugate {
     pub input: bool,
@@ -162,7 +164,7 @@ pub(super) struct Conjugate {
 }
 
 impl Pass {
-    /// The parts of the table that it needs.
+    /// The parts of the table that the pass needs.
     pub(super) fn parts(&self) -> impl Iterator<Item = Part> {
         [Some(self.roots()), self.before, self.after, self.twiddles].into_iter().flatten()
     }
@@ -179,7 +181,7 @@ impl Pass {
         self.lines_of_block * self.line.numbers(self.twiddles.is_some()) * limits.number
     }
 
-    /// What the kernel is told, with the places of parts in the table.
+    /// The parameters of the kernel, with the places of parts in the table.
     pub(super) fn parameters<T: FftFloat>(&self, scale: T, place: impl Fn(Part) -> u64) -> FftPass<T> {
         let of = |part: Option<Part>| part.map_or(0, &place);
         let scale = if self.halves { scale.mul(T::from_f64(0.5)) } else { scale };
@@ -225,8 +227,8 @@ fn option(is_on: bool, option: u32) -> u32 {
     if is_on { option } else { 0 }
 }
 
-/// Appends the passes of the transforms along an axis. `mirrored`: the input has the first half of the positions, and the rest are the conjugates
-/// of these.
+/// Appends the passes of the transforms along an axis. If `mirrored`, the input has the first half of the positions, and the other
+/// positions are conjugates of these.
 pub(super) fn append(passes: &mut Vec<Pass>, method: Method, axis: Axis, mirrored: bool, limits: Limits) {
     let begin = passes.len();
     match method {
@@ -253,7 +255,7 @@ pub(super) fn append(passes: &mut Vec<Pass>, method: Method, axis: Axis, mirrore
     }
 }
 
-/// The pass of the transforms of real numbers along an axis, as those of lines of their pairs: the half spectrum, or from it.
+/// The pass of the transforms of real numbers along an axis, computed as transforms of pairs: to the half spectrum, or from it.
 pub(super) fn half(line: Line, axis: Axis, inverse: bool, limits: Limits) -> Pass {
     let Axis { outer, inner, n, input, output } = axis;
     let (lines, contiguous, roots) = (outer * inner, inner == 1, Some(Part::Half(n)));
@@ -279,7 +281,7 @@ pub(super) fn half(line: Line, axis: Axis, inverse: bool, limits: Limits) -> Pas
     }
 }
 
-/// The passes of transforms of `axis.n`, of which the input has the first `length` positions.
+/// The passes of transforms of length `axis.n`, of which the input has the first `length` positions.
 fn append_smooth(passes: &mut Vec<Pass>, smooth: Smooth, axis: Axis, length: usize, limits: Limits) {
     let Axis { outer, inner, n, input, output } = axis;
     let mut push = |line: Line, lines: [usize; 2], length: usize, sides: [FftSide; 2], twiddles: Option<usize>| {
@@ -319,7 +321,7 @@ fn append_smooth(passes: &mut Vec<Pass>, smooth: Smooth, axis: Axis, length: usi
             let sides = [side(1, row, 0, n, inner == 1), side(column, 1, 0, output, false)];
             push(rows, [1, column], n, sides, None);
         }
-        // The second launch makes the columns of each row, and writes them as the third one wants its rows.
+        // The second launch makes the columns of each row, and writes them in the order in which the third launch reads its rows.
         Smooth::Cube(columns, middle, rows) => {
             let (row, part) = (rows.n, middle.n * rows.n);
             let sides = [side(part, 1, 0, input, false), side(part, 1, 0, n, false)];

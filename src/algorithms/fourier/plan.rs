@@ -12,16 +12,16 @@ use crate::element::FftFloat;
 use crate::kernels::device::fft_shared_bytes;
 use crate::{Buffer, Complex, Error, Result, Stream};
 
-/// A plan of the Fourier transforms of an array: the launches that compute them, and tables of factors on the device.
+/// A plan of the Fourier transforms of an array. It has the launches that compute them, and tables of factors on the device.
 ///
-/// The array has a shape and is in row-major order: neighbours along the last axis are neighbours in memory. The plan transforms along
-/// some of the axes. The rest are batches: 100 transforms of 1024 numbers have the shape `[100, 1024]` and the axis 1. Numbers are
-/// complex, and their parts have the type `T`, `f32` or `f64`. A real array has a half spectrum, along the last axis of the list.
+/// The array has a shape and is in row-major order: neighbours along the last axis are neighbours in memory. The plan transforms along some
+/// of the axes. The other axes are batches: 100 transforms of 1024 numbers have the shape `[100, 1024]` and the axis 1. Numbers are
+/// complex, and their parts have the type `T`, `f32` or `f64`. A real array has a half spectrum along the last axis of the list of axes.
 ///
-/// A plan serves any number of calls of [`fft`](super::fft()), [`ifft`](super::ifft), [`rfft`](super::rfft) and
-/// [`irfft`](super::irfft), also from several threads and streams.
+/// A plan serves any number of calls of [`fft`](super::fft()), [`ifft`](super::ifft), [`rfft`](super::rfft) and [`irfft`](super::irfft),
+/// from any number of threads and streams.
 ///
-/// **Passes.** Each pass is a launch that reads and writes all numbers once. Of the library's own kernels:
+/// **Passes.** Each pass is a launch that reads and writes all numbers once. With the library's own kernels, these are:
 ///
 /// | length of the axis | passes | temporary memory |
 /// |---|---|---|
@@ -30,26 +30,29 @@ use crate::{Buffer, Complex, Error, Result, Stream};
 /// | a product of three of these: a matrix whose rows are matrices | 3 | two arrays |
 /// | any other: a convolution with a chirp (Bluestein, 1970) | 2, 4 or 6 | one or two arrays, two to four times as long |
 ///
-/// A real array, or a half spectrum, takes half of the work, if the last axis of the list has an even length and half of it is one pass:
-/// the transforms are those of its pairs. Otherwise it is taken for a complex array.
+/// A real array, or a half spectrum, takes half of the work if the last axis of the list has an even length and half of that length takes
+/// one pass. The plan then transforms pairs of real numbers as complex numbers. Otherwise a real array is transformed as a complex array.
 ///
-/// The passes of several axes follow each other, with one or two temporary arrays between them. On all GPUs, whose blocks have 64 KiB of
-/// shared memory or more, powers of two have a plan up to 2^36 for `f32` and 2^33 for `f64`. All lengths have one up to 2^25.
+/// The passes of several axes follow each other, with one or two temporary arrays between them. On all GPUs, whose blocks have at least 64
+/// KiB of shared memory, powers of two have a plan up to 2^36 for `f32` and 2^33 for `f64`. All lengths up to 2^25 have a plan.
 ///
-/// **Kernels.** On a GPU, what is read from buffers and written to buffers is transformed by kernels that are written for the plan's
-/// lengths when it is first used, and compiled by the driver, which takes up to a second for each launch. Plans that differ in their scales
-/// share kernels. So do those that differ in the batch, unless two passes are one launch. Generated kernels make two passes in one launch
-/// where the cache holds what lies between, need no temporary array where each axis takes one pass, and take lengths with large prime
-/// factors in one pass as long as a block holds the convolution. What they cannot do takes the library's own kernels, as the emulator
-/// does, by the table above: computed inputs and outputs, functions of results, longer lengths with prime factors above 31, real axes that
-/// are not the last one or whose length is odd, and arrays of 2^31 numbers or more. So does all that runs on a driver without a compiler.
-/// [`path`](Self::path) says which a plan takes, and why. Expressions of tensors are transformed, and transforms used in expressions, in one
-/// generated kernel: see [`FftChain`](super::FftChain).
+/// **Kernels.** On a GPU, generated kernels transform numbers that are read from buffers and written to buffers. They are written for the
+/// lengths of the plan when it is first used, and the driver compiles them, which takes up to a second for each launch. Plans that differ
+/// only in their scales share kernels. So do plans that differ in the batch, unless a launch makes two passes.
 ///
-/// **Memory of the plan.** For one pass as many complex numbers as the axis is long; for two and three passes a few times the square root
-/// of that; for other lengths three to nine times as many. If the last axis of the list has an even length, and half of it is one pass,
-/// three quarters of the length more. On a GPU the tables of generated kernels take up to twice as much again. All are computed on the host
-/// in double precision, which takes up to 100 bytes a number of the axis meanwhile, and seconds for the longest.
+/// Generated kernels have these advantages. They make two passes in one launch if the cache holds the numbers between the passes. They need
+/// no temporary array if each axis takes one pass. They take lengths with large prime factors in one pass if a block holds the convolution.
+///
+/// The following take the library's own kernels, as everything does on the emulator, with the passes of the table above: computed inputs
+/// and outputs, functions of results, longer lengths with prime factors above 31, real axes that are not the last one or have an odd
+/// length, arrays of 2^31 numbers or more, and everything on a driver without a compiler. [`path`](Self::path) says which kernels a plan
+/// takes, and why. For transforms of expressions of tensors, in one generated kernel, see [`FftChain`](super::FftChain).
+///
+/// **Memory of the plan.** For one pass, the plan has as many complex numbers as the axis is long; for two or three passes, a few times the
+/// square root of the length; for other lengths, three to nine times the length. If the last axis of the list has an even length, and half
+/// of it takes one pass, the plan has another three quarters of the length. On a GPU, the tables of generated kernels take up to twice as
+/// much again. The host computes all tables in double precision. Meanwhile this takes up to 100 bytes for each number of the axis, and, for
+/// the longest axes, seconds.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{FftPlan, fft, ifft};
@@ -72,39 +75,39 @@ use crate::{Buffer, Complex, Error, Result, Stream};
 pub struct FftPlan<T> {
     shape: Vec<usize>,
     axes: Vec<usize>,
-    /// Those of the axes, in their order.
+    /// The methods of the axes, in their order.
     methods: Vec<Method>,
-    /// The lines of pairs of real numbers along the last axis, if it has an even length and they fit.
+    /// The lines of pairs of real numbers along the last axis, if it has an even length and a block can hold them.
     pairs: Option<Line>,
     limits: Limits,
     pub(super) table: Buffer<Complex<T>>,
     places: HashMap<Part, u64>,
-    /// The launches of each kind of transform, planned by the first call.
+    /// The launches of each kind of transform. The first call plans them.
     passes: [OnceLock<Vec<Pass>>; 4],
     scales: [T; 2],
-    /// The kernels that are written for the plan, or why there are none.
+    /// The kernels that are generated for the plan, or the reason why there are none.
     pub(super) generated: std::result::Result<Generated<T>, String>,
 }
 
-/// Which kernels a plan launches; see [`FftPlan::path`].
+/// The kernels that a plan launches; see [`FftPlan::path`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FftPath {
-    /// Kernels that are written at run time for the plan's lengths, and compiled by the driver when they are first launched.
+    /// Kernels that are written at run time for the lengths of the plan. The driver compiles them when they are first launched.
     Generated {
-        /// How many launches a transform takes.
+        /// The number of launches of a transform.
         launches: usize,
     },
     /// Kernels of the library, for any length.
     Compiled {
-        /// How many launches a transform takes.
+        /// The number of launches of a transform.
         launches: usize,
-        /// Why there are no others.
+        /// Why generated kernels cannot be used.
         reason: String,
     },
 }
 
-/// The error of a plan that is none.
+/// The error of a plan that cannot be made.
 fn wrong<P>(reason: String) -> Result<P> {
     Err(Error::Fft { call: "FftPlan::new", reason })
 }
@@ -138,11 +141,12 @@ fn methods(stream: &Stream, shape: &[usize], axes: &[usize], limits: Limits) -> 
 }
 
 impl<T: FftFloat> FftPlan<T> {
-    /// A plan for arrays of this shape, with transforms along these axes, which are counted from 0.
+    /// Makes a plan for arrays of this shape, with transforms along these axes, which count from 0.
     ///
     /// # Errors
-    /// Returns [`Error::Fft`] if `axes` is empty, if an axis is not in the shape or comes twice, if its length is 0, or if it is too long
-    /// for the shared memory of the device's blocks, or for a convolution if it needs one. Returns the errors of an allocation and of a copy.
+    /// Returns [`Error::Fft`] if `axes` is empty, if an axis is not in the shape or comes twice, if its length is 0, or if its length, or
+    /// the convolution that it needs, is too long for the shared memory of the device's blocks. Returns the errors of an allocation and of
+    /// a copy.
     pub fn new(stream: &Stream, shape: &[usize], axes: &[usize]) -> Result<Self> {
         if axes.is_empty() {
             return wrong("no axis is given".into());
@@ -175,25 +179,25 @@ impl<T: FftFloat> FftPlan<T> {
         Ok(Self { shape, axes, methods, pairs, limits, table, places, passes, scales, generated })
     }
 
-    /// Multiplies the results of transforms by `forward`, and those of inverse ones by `inverse`, in the same pass. Without it, both
-    /// factors are 1, and an inverse transform of a transform is the array times the number of items of a transform.
+    /// Multiplies the results of transforms by `forward`, and those of inverse transforms by `inverse`, in the same pass. Without this,
+    /// both factors are 1. Then a transform and an inverse transform together multiply the array by the number of items of a transform.
     #[must_use]
     pub fn scaled(self, forward: T, inverse: T) -> Self {
         let generated = self.generated.map(Generated::rescaled);
         Self { scales: [forward, inverse], generated, ..self }
     }
 
-    /// With the library's own kernels alone, for a length that is transformed a few times: the driver need not compile them. On a GPU they take
-    /// several times as long as generated ones. [`new`](Self::new) takes as long as without this.
+    /// Uses only the library's own kernels. This is for a length that is transformed a few times, because the driver then need not compile
+    /// kernels. On a GPU, the library's kernels take several times as long as generated ones. [`new`](Self::new) takes the same time.
     #[must_use]
     pub fn compiled(self) -> Self {
         Self { generated: Err("the plan asks for compiled kernels".into()), ..self }
     }
 
-    /// Which kernels make the transforms of a kind, of numbers in buffers.
+    /// Returns which kernels make the transforms of a kind, for numbers in buffers.
     ///
-    /// Kernels are [generated](FftPath::Generated) on a GPU. What is computed, such as a window or a function of the results, always takes
-    /// [compiled](FftPath::Compiled) kernels.
+    /// On a GPU, kernels can be [generated](FftPath::Generated). Computed inputs and outputs, such as a window or a function of the
+    /// results, always take [compiled](FftPath::Compiled) kernels.
     ///
     /// ```
     /// use kernel_primitives::algorithms::{FftKind, FftPath, FftPlan};
@@ -227,7 +231,7 @@ impl<T: FftFloat> FftPlan<T> {
         &self.axes
     }
 
-    /// How many numbers an array has.
+    /// The number of numbers in an array.
     pub fn items(&self) -> usize {
         self.shape.iter().product()
     }
@@ -240,7 +244,7 @@ impl<T: FftFloat> FftPlan<T> {
         shape
     }
 
-    /// How many numbers the half spectrum of a real array has.
+    /// The number of numbers in the half spectrum of a real array.
     pub fn half_items(&self) -> usize {
         self.half_shape().iter().product()
     }
@@ -254,7 +258,7 @@ impl<T: FftFloat> FftPlan<T> {
         self.passes[kind as usize].get_or_init(|| self.new_passes(kind))
     }
 
-    /// Plans the launches of a transform. Inner axes come first, but for that of a real array, which is first or last.
+    /// Plans the launches of a transform. Inner axes come first, except for the axis of a real array, which is first or last.
     fn new_passes(&self, kind: FftKind) -> Vec<Pass> {
         let last = self.last_axis();
         let mut order: Vec<usize> = (0..self.axes.len()).collect();
@@ -309,12 +313,12 @@ impl<T: FftFloat> FftPlan<T> {
         passes
     }
 
-    /// What results are multiplied by.
+    /// The factor of results.
     pub(super) fn scale(&self, kind: FftKind) -> T {
         self.scales[matches!(kind, FftKind::Inverse | FftKind::RealInverse) as usize]
     }
 
-    /// Where a part of the table begins.
+    /// The beginning of a part in the table.
     pub(super) fn place(&self, part: Part) -> u64 {
         self.places[&part]
     }
@@ -324,8 +328,8 @@ impl<T: FftFloat> FftPlan<T> {
     }
 }
 
-/// Makes an inverse transform of the passes of a transform. Between two axes nothing is to be done, but for a mirrored axis, which takes its
-/// input as it is.
+/// Changes the passes of a transform into those of the inverse transform. Between two axes, nothing changes, except for a mirrored axis,
+/// which does not conjugate its input.
 fn invert(passes: &mut [Pass]) {
     if let Some(first) = passes.first_mut() {
         first.conjugate.input = true;

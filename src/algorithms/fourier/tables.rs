@@ -6,7 +6,7 @@ use super::passes::Part;
 use crate::Complex;
 use crate::element::{FftFloat, root_of_unity};
 
-/// The numbers of a table, and where its parts begin.
+/// The numbers of a table, and the beginnings of its parts.
 pub(super) struct Table<T> {
     numbers: Vec<Complex<T>>,
     places: HashMap<Part, u64>,
@@ -17,7 +17,7 @@ impl<T: FftFloat> Table<T> {
         Self { numbers: Vec::new(), places: HashMap::new() }
     }
 
-    /// Adds a part that it lacks.
+    /// Adds a part if the table does not have it.
     pub(super) fn add(&mut self, part: Part) {
         let begin = self.numbers.len() as u64;
         if self.places.contains_key(&part) {
@@ -28,7 +28,7 @@ impl<T: FftFloat> Table<T> {
         self.numbers.extend(numbers.map(|x| Complex { re: T::from_f64(x.re), im: T::from_f64(x.im) }));
     }
 
-    /// The numbers, and where the parts begin.
+    /// Returns the numbers, and the beginnings of the parts.
     pub(super) fn into_parts(self) -> (Vec<Complex<T>>, HashMap<Part, u64>) {
         (self.numbers, self.places)
     }
@@ -73,7 +73,7 @@ fn chirp(n: usize) -> Vec<Complex<f64>> {
     (0..n).map(|k| root_of_unity(square(k), 2 * n)).collect()
 }
 
-/// The discrete Fourier transform, of a length that is a power of two.
+/// The discrete Fourier transform of a length that is a power of two.
 fn transform(x: &mut Vec<Complex<f64>>) {
     let n = x.len();
     let roots: Vec<_> = (0..n / 2).map(|i| root_of_unity(i, n)).collect();

@@ -17,18 +17,18 @@ use crate::output::{Sink, SpanMut};
 use crate::{BufferSliceMut, Complex, ConvertTo, Dims, Error, InputArg, KernelParam, OutputArg, Result, Stream};
 
 algorithm! {
-    /// Inputs, functions and outputs that [`fft`], its inverse and its real forms have kernels for: `Self` is the type of a complex
-    /// number's parts.
+    /// Inputs, functions and outputs that [`fft`], its inverse and its real forms have kernels for. `Self` is the type of the parts of a
+    /// complex number.
     fft, "write `instantiate!(kernel_primitives::algorithms::fft<{Self}, {S}, {F}, {O}>);` in your kernel module"
 }
 
-/// What is computed of an array.
+/// The kind of a transform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FftKind {
-    /// The transform: factors are `exp(-2πi * j * k / n)`.
+    /// The transform. Its factors are `exp(-2πi * j * k / n)`.
     Forward,
-    /// The inverse, without a factor: factors are `exp(2πi * j * k / n)`.
+    /// The inverse transform, which does not divide by `n`. Its factors are `exp(2πi * j * k / n)`.
     Inverse,
     /// The half spectrum of a real array.
     RealForward,
@@ -36,28 +36,28 @@ pub enum FftKind {
     RealInverse,
 }
 
-/// The discrete Fourier transforms of an array along the axes of a plan: for one axis `X[k] = Σ x[j] * exp(-2πi * j * k / n)`.
+/// Computes the discrete Fourier transforms of an array along the axes of a plan. For one axis: `X[k] = Σ x[j] * exp(-2πi * j * k / n)`.
 ///
-/// The input has a number for each place of the plan's shape, complex or real. It may be computed: a window, a shift or padding costs no
+/// The input has a complex or real number for each place of the plan's shape. It may be computed: a window, a shift or padding costs no
 /// pass. `out` may be longer: the rest of it stays as it is. Results are multiplied by the [scale](FftPlan::scaled).
 ///
 /// [`fft_in_place`] replaces the array. [`rfft`] computes the half spectrum of a real array. [`fft_by`] applies a function to each result
 /// in the same pass.
 ///
-/// **Determinism.** Results have the same bits on every run. Those of compiled kernels, such as the emulator's, have them on every device whose
-/// blocks have the same amount of shared memory; those of generated ones, which a GPU runs, on every device of its model, whole or in slices
-/// of the same size. See [`FftPlan::path`].
+/// **Determinism.** Results have the same bits on every run. With compiled kernels, such as those of the emulator, they have the same bits
+/// on all devices whose blocks have the same amount of shared memory. With generated kernels, which a GPU runs, they have the same bits on
+/// all devices of one model that are whole or slices of the same size. See [`FftPlan::path`].
 ///
-/// **Accuracy.** The root mean square of the errors, divided by that of the results, grows with the square root of the logarithm of
-/// the length `n`: for numbers without a pattern it is on average at most `0.5 * sqrt(log2(n))` machine epsilons, and
-/// `0.9 * sqrt(log2(n))` for lengths with prime factors larger than 13. That of one short array may be twice as much.
+/// **Accuracy.** The relative error is the root mean square of the errors, divided by that of the results. It grows with the square root of
+/// the logarithm of the length `n`. For numbers without a pattern, it is on average at most `0.5 * sqrt(log2(n))` machine epsilons, and
+/// `0.9 * sqrt(log2(n))` for lengths with prime factors larger than 13. For a single short array, it may be twice as large.
 ///
-/// Cost: a launch a [pass](FftPlan), each of which reads and writes all numbers once. Temporary memory of compiled kernels: none for one
-/// pass, that of the array for two, and twice that for more; for lengths with prime factors larger than 13 two to four times as much. Of
-/// generated ones: none if each axis takes one pass, else that of the array, or a quarter of the cache where two passes are one launch.
-/// [`irfft`] along several axes takes that of the half spectrum, or twice that.
+/// Cost: one launch for each [pass](FftPlan), which reads and writes all numbers once. Temporary memory of compiled kernels: none for one
+/// pass, the size of the array for two, and twice that for more; for lengths with prime factors larger than 13, two to four times as much.
+/// Temporary memory of generated kernels: none if each axis takes one pass; otherwise the size of the array, or a quarter of the cache if a
+/// launch makes two passes. [`irfft`] along several axes takes the size of the half spectrum, or twice that.
 ///
-/// Ready for `f32` and `f64`: complex and real inputs, complex outputs. For others, such as a window or a function:
+/// Ready for `f32` and `f64`: complex and real inputs, complex outputs. For others, such as a window or a function, write
 /// `instantiate!(kernel_primitives::algorithms::fft<f32, MyInput, MyFn, MyOutput>);`.
 ///
 /// Peers: cuFFT's `cufftExecC2C`, VkFFT. FFTW: `fftw_plan_many_dft`.
@@ -81,8 +81,8 @@ pub enum FftKind {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::LengthMismatch`] unless the input has as many numbers as the plan's shape, or if `out` has fewer,
-/// [`Error::WrongDevice`] if the plan is of another device than the stream, and the errors of a launch and of an allocation.
+/// Returns [`Error::LengthMismatch`] if the input does not have as many numbers as the plan's shape or if `out` has fewer,
+/// [`Error::WrongDevice`] if the plan and the stream are on different devices, and the errors of a launch and of an allocation.
 pub fn fft<'a, T, I, S, A, O, Tag>(run: impl Into<Run<'a>>, plan: &FftPlan<T>, x: I, out: A) -> Result<()>
 where
     T: FftFloat + Fft<S::Short, Identity, O::Short, Tag>,
@@ -94,9 +94,9 @@ where
     transform("fft", run.into(), plan, FftKind::Forward, x, Identity, out)
 }
 
-/// The inverse of [`fft`], without a factor: for one axis `x[j] = Σ X[k] * exp(2πi * j * k / n)`.
+/// Computes the inverse of [`fft`] without a factor. For one axis: `x[j] = Σ X[k] * exp(2πi * j * k / n)`.
 ///
-/// Like [`fft`]. The [scale](FftPlan::scaled) of a plan can make it the inverse.
+/// Otherwise this works as [`fft`]. To make it the inverse of [`fft`], [scale](FftPlan::scaled) its results by `1 / n`.
 ///
 /// # Errors
 /// Returns the errors of [`fft`].
@@ -111,10 +111,10 @@ where
     transform("ifft", run.into(), plan, FftKind::Inverse, x, Identity, out)
 }
 
-/// The half spectrum of a real array: along the last axis of the plan's list, the first `n / 2 + 1` results.
+/// Computes the half spectrum of a real array: along the last axis of the plan's list, the first `n / 2 + 1` results.
 ///
-/// The rest follow: `X[-k]` is the conjugate of `X[k]`, where `k` has an index for each of the axes and `-k` is counted from the end. `out`
-/// has the plan's [half shape](FftPlan::half_shape). Otherwise as [`fft`].
+/// The other results follow from these: `X[-k]` is the conjugate of `X[k]`, where `k` has an index for each of the axes, and `-k` counts
+/// from the end. `out` has the plan's [half shape](FftPlan::half_shape). Otherwise this works as [`fft`].
 ///
 /// Ready for `f32` and `f64`.
 ///
@@ -139,7 +139,7 @@ where
 /// ```
 ///
 /// # Errors
-/// Returns the errors of [`fft`]; `out` needs as many numbers as the half shape has.
+/// Returns the errors of [`fft`]. `out` needs as many numbers as the half shape has.
 pub fn rfft<'a, T, I, S, A, O, Tag>(run: impl Into<Run<'a>>, plan: &FftPlan<T>, x: I, out: A) -> Result<()>
 where
     T: FftFloat + Fft<S::Short, Identity, O::Short, Tag>,
@@ -151,16 +151,16 @@ where
     transform("rfft", run.into(), plan, FftKind::RealForward, x, Identity, out)
 }
 
-/// The inverse of [`rfft`], without a factor: a real array from the half of its transforms.
+/// Computes the inverse of [`rfft`] without a factor: a real array from half of its spectrum.
 ///
-/// The input has the plan's [half shape](FftPlan::half_shape), and `out` the plan's shape. Along one axis, imaginary parts that the half
-/// spectrum of a real array cannot have, such as that of `X[0]`, do not count. Along several, they count until the last pass, which
-/// drops what they lead to: a NaN spreads. Otherwise as [`fft`].
+/// The input has the plan's [half shape](FftPlan::half_shape), and `out` has the plan's shape. The half spectrum of a real array has some
+/// imaginary parts that are 0, such as that of `X[0]`. Along one axis, these parts of the input are ignored. Along several axes, they are
+/// used until the last pass, which drops what follows from them: a NaN spreads. Otherwise this works as [`fft`].
 ///
 /// Ready for `f32` and `f64`.
 ///
 /// # Errors
-/// Returns the errors of [`fft`]; the input needs as many numbers as the half shape has.
+/// Returns the errors of [`fft`]. The input needs as many numbers as the half shape has.
 pub fn irfft<'a, T, I, S, A, O, Tag>(run: impl Into<Run<'a>>, plan: &FftPlan<T>, x: I, out: A) -> Result<()>
 where
     T: FftFloat + Fft<S::Short, RealPart, O::Short, Tag>,
@@ -172,10 +172,10 @@ where
     transform("irfft", run.into(), plan, FftKind::RealInverse, x, RealPart, out)
 }
 
-/// A transform of any kind, and a function of each result, in the same pass.
+/// Computes a transform of any kind, and applies a function to each result in the same pass.
 ///
-/// With [`NormSquared`](crate::functor::NormSquared), results are the power spectrum. Otherwise as [`fft`], [`ifft`], [`rfft`] and
-/// [`irfft`]. With [`FftKind::RealForward`], imaginary parts of the input must be zero.
+/// With [`NormSquared`](crate::functor::NormSquared), results are the power spectrum. Otherwise this works as [`fft`], [`ifft`], [`rfft`]
+/// and [`irfft`]. With [`FftKind::RealForward`], imaginary parts of the input must be zero.
 ///
 /// # Errors
 /// Returns the errors of [`fft`].
@@ -249,7 +249,8 @@ where
     work.launch((last, last_powers), end, true, &area, f, out)
 }
 
-/// Whether a transform of complex numbers is of real ones, if it reads what it is of from a buffer and writes to another, without a function.
+/// Returns whether the input is real, if the input is a buffer, the output is another buffer, and there is no function. Otherwise returns
+/// `None`.
 fn in_memory<T: FftFloat, S: Source, F: 'static, O: Sink>(kind: FftKind) -> Option<bool> {
     fn is<A: 'static, B: 'static>() -> bool {
         TypeId::of::<A>() == TypeId::of::<B>()
@@ -263,9 +264,9 @@ fn in_memory<T: FftFloat, S: Source, F: 'static, O: Sink>(kind: FftKind) -> Opti
     }
 }
 
-/// [`fft`] of an array that its transforms replace.
+/// Computes [`fft`], and replaces the array by its transforms.
 ///
-/// `data` has as many numbers as the plan's shape. There are as many passes as of [`fft`], and as much temporary memory.
+/// `data` has as many numbers as the plan's shape. The passes and the temporary memory are those of [`fft`].
 ///
 /// ```
 /// use kernel_primitives::algorithms::{FftPlan, fft_in_place};
@@ -291,7 +292,7 @@ pub fn fft_in_place<'a, 'd, T: InPlace>(
     T::transform(run.into(), plan, FftKind::Forward, data.into())
 }
 
-/// [`ifft`] of an array that its transforms replace; see [`fft_in_place`].
+/// Computes [`ifft`], and replaces the array by its transforms; see [`fft_in_place`].
 ///
 /// # Errors
 /// Returns the errors of [`fft`].
@@ -325,7 +326,7 @@ fn check_input(name: &str, items: usize, len: usize) -> Result<()> {
     })
 }
 
-/// The kernels of lines of any lengths, and of those of powers of two.
+/// The kernels for lines of any length, and those for powers of two.
 type Kernels<T, S, F, O> = (Entry<fft_lines<T, S, F, O, false>>, Entry<fft_lines<T, S, F, O, true>>);
 
 /// The kernels of passes from one temporary array to the other.
@@ -354,7 +355,7 @@ impl<T: FftFloat> Work<'_, T> {
         self.plan.passes(self.kind).split_last().expect("an axis has a pass")
     }
 
-    /// Launches the passes before the last one, of which there is one at least, and returns the temporary array that it reads.
+    /// Launches the passes before the last one, of which there is at least one, and returns the temporary array that the last one reads.
     fn launch_before<'m, S>(
         &self,
         memory: &'m mut Memory<'_>,
@@ -404,7 +405,7 @@ mod sealed {
     use crate::element::FftFloat;
     use crate::{BufferSliceMut, Complex, Result};
 
-    /// Floats whose kernels the library has.
+    /// The float types that the library has kernels for.
     #[allow(unreachable_pub, reason = "sealed")]
     pub trait InPlace: FftFloat {
         fn transform(

@@ -1,7 +1,7 @@
 //! Transforms of expressions, with expressions between them and after them.
 //!
-//! On a GPU one kernel makes a chain of one or two transforms of lines in a row that a block holds. Otherwise each transform replaces a
-//! temporary array, and each expression is an assignment.
+//! On a GPU, one kernel makes a chain of one or two transforms of contiguous lines, if a block can hold a line. Otherwise each transform
+//! replaces a temporary array, and each expression is an assignment.
 
 #[cfg(test)]
 mod tests;
@@ -22,33 +22,36 @@ use crate::expr::program::{Lowered, lower};
 use crate::expr::{ComplexExpr, ComplexOperand, ComplexTensor, Expr, Floating, Tensor};
 use crate::{Complex, Error, ExpressionErrorKind, Result};
 
-/// What calls are named in errors.
+/// The name of calls in errors.
 const CALL: &str = "FftChain::assign";
 
-/// How many transforms one kernel has, at most.
+/// The largest number of transforms in one kernel.
 const MOST: usize = 2;
 
-/// Transforms of an expression, with expressions between them: a window, a transform, a product with a filter's spectrum, the inverse.
+/// Transforms of an expression, with expressions between them. For example: a window, a transform, a product with the spectrum of a filter,
+/// and the inverse transform.
 ///
-/// Nothing is computed before the chain is [assigned](Self::assign). Expressions are evaluated over the shape of the plan, and what they read
-/// broadcasts to it. Transforms go along the plan's axes, and their results are multiplied by its [scales](FftPlan::scaled).
+/// Nothing is computed until the chain is [assigned](Self::assign). Expressions are evaluated over the shape of the plan, and their
+/// operands broadcast to it. Transforms go along the axes of the plan, and their results are multiplied by its [scales](FftPlan::scaled).
 ///
-/// **One kernel.** On a GPU, a chain of one or two transforms is one kernel, which reads what the expressions read and writes the target, if
+/// **One kernel.** On a GPU, a chain of one or two transforms is one kernel, which reads the operands of the expressions and writes the
+/// target, if
 ///
 /// - the plan transforms the last axis alone, its length has no prime factor above 31, and a block holds a line;
 /// - the array has fewer than 2^31 numbers;
-/// - expressions have no neighbours, gathers, random numbers, device functions of one's own, or divisions of integers;
-/// - all operands have their lines at one distance, as contiguous tensors and single lines that broadcast have.
+/// - expressions have no neighbours, gathers, random numbers, device functions of your own, or divisions of integers;
+/// - each operand has the same distance between any two successive lines, as contiguous tensors and single lines that broadcast have.
 ///
-/// It is generated when it is first used, and compiled by the driver, once for a plan's length and a form of expressions. Otherwise, as on the
-/// emulator, each expression and each transform is a call of its own, on a temporary array of as many complex numbers as the plan's shape has.
-/// [`separate_reason`](Self::separate_reason) says which, and why.
+/// The kernel is generated when it is first used. The driver compiles it once for a length and a form of expressions. Otherwise, and always
+/// on the emulator, each expression and each transform is a call of its own, on a temporary array of as many complex numbers as the plan's
+/// shape has. [`separate_reason`](Self::separate_reason) says which way a chain takes, and why.
 ///
-/// **Captures.** A graph keeps the memory that a chain takes.
+/// **Captures.** A graph keeps the temporary memory of a chain.
 ///
-/// **Determinism.** Results have the same bits on every run, as those of [`fft`](super::fft()). The two ways may differ in the last places.
+/// **Determinism.** Results have the same bits on every run, as those of [`fft`](super::fft()). The results of the two ways may differ in
+/// the last places.
 ///
-/// **Accuracy.** As of [`fft`](super::fft()).
+/// **Accuracy.** That of [`fft`](super::fft()).
 ///
 /// ```
 /// use kernel_primitives::algorithms::{FftChain, FftPlan};
@@ -86,11 +89,11 @@ pub struct FftChain<'p, T> {
 struct Link<T> {
     kind: FftKind,
     of: ComplexExpr<T>,
-    /// What stands for the results in later expressions.
+    /// The placeholder for the results in later expressions.
     result: ComplexExpr<T>,
 }
 
-/// Nodes, and what takes their places.
+/// Nodes, and their replacements.
 type Places = Vec<(Arc<Node>, Arc<Node>)>;
 
 fn replaced(root: &Arc<Node>, places: &[(Arc<Node>, Arc<Node>)]) -> Arc<Node> {
@@ -100,13 +103,13 @@ fn replaced(root: &Arc<Node>, places: &[(Arc<Node>, Arc<Node>)]) -> Arc<Node> {
     })
 }
 
-/// A value that stands for another one. It has none of its own, so that an expression outside of its chain is an error.
+/// A placeholder for a value. It has no value of its own, so an expression outside its chain is an error.
 fn stand_in<T: Floating>() -> Expr<T> {
     let reason = "a number between the transforms of a chain has no value outside of the chain";
     Expr::new(Kind::Wrong(ExpressionErrorKind::BadTransform, reason.into()), arguments([]))
 }
 
-/// Whether no expression reads the result of any transform but the one right before it.
+/// Returns whether each expression reads only the results of the transform right before it.
 fn is_in_order(lowered: &Lowered, transforms: usize) -> bool {
     let (program, results) = (&lowered.program, &lowered.program.results);
     (0..=transforms).all(|phase| {
@@ -118,7 +121,7 @@ fn is_in_order(lowered: &Lowered, transforms: usize) -> bool {
 }
 
 impl<'p, T: InPlace + Floating> FftChain<'p, T> {
-    /// Begins with an expression or a tensor.
+    /// Starts a chain with an expression or a tensor.
     pub fn new(plan: &'p FftPlan<T>, x: impl ComplexOperand<T>) -> Self {
         Self { plan, links: Vec::new(), value: x.complex() }
     }
@@ -129,34 +132,37 @@ impl<'p, T: InPlace + Floating> FftChain<'p, T> {
         Self { value: result, ..self }
     }
 
-    /// The transforms of what there is so far, as by [`fft`](super::fft()).
+    /// Adds a transform, as [`fft`](super::fft()) computes it.
     pub fn forward(self) -> Self {
         self.transformed(FftKind::Forward)
     }
 
-    /// The inverse transforms, as by [`ifft`](super::ifft).
+    /// Adds an inverse transform, as [`ifft`](super::ifft) computes it.
     pub fn inverse(self) -> Self {
         self.transformed(FftKind::Inverse)
     }
 
-    /// A function of each number. It uses the number that it gets, and no number of an earlier call, if there is a transform between both.
+    /// Adds a function of each number. The function must use only the number that it gets, and no number of an earlier call if there is a
+    /// transform between the two.
     pub fn map(self, f: impl FnOnce(ComplexExpr<T>) -> ComplexExpr<T>) -> Self {
         Self { value: f(self.value), ..self }
     }
 
-    /// Computes all of it into a tensor of the plan's shape, on the tensor's stream. Expressions may read the tensor too, each element in its own
-    /// place: they see what it had before.
+    /// Computes the chain into a tensor of the plan's shape, on the stream of the tensor. Expressions may also read this tensor, if they
+    /// read each element in its own place. They see its previous contents.
     ///
     /// # Errors
     /// Returns [`Error::Fft`] if the target has another shape than the plan, or if a function uses a number of an earlier call;
-    /// [`Error::WrongDevice`] if the plan is of another device than the target; the errors of [`Tensor::assign`], and those of an allocation.
+    /// [`Error::WrongDevice`] if the plan and the target are on different devices; the errors of [`Tensor::assign`]; and those of an
+    /// allocation.
     #[track_caller]
     pub fn assign(self, out: &ComplexTensor<T>) -> Result<()> {
         let roots = [self.value.re.node.clone(), self.value.im.node.clone()];
         self.run(Location::caller(), &[&out.re().view, &out.im().view], &roots)
     }
 
-    /// Computes a real function of all numbers into a tensor of the plan's shape: a part, or [`ComplexExpr::norm_squared`].
+    /// Computes a real function of all numbers into a tensor of the plan's shape: a real or imaginary part, or
+    /// [`ComplexExpr::norm_squared`].
     ///
     /// # Errors
     /// Returns the errors of [`assign`](Self::assign).
@@ -166,7 +172,7 @@ impl<'p, T: InPlace + Floating> FftChain<'p, T> {
         self.run(Location::caller(), &[&out.view], &[root])
     }
 
-    /// Why [`assign`](Self::assign) takes several calls; `None` if it is one kernel.
+    /// Returns why [`assign`](Self::assign) takes several calls, or `None` if it is one kernel.
     ///
     /// # Errors
     /// Returns the errors of [`assign`](Self::assign) that come before its launches.
@@ -252,7 +258,7 @@ impl<'p, T: InPlace + Floating> FftChain<'p, T> {
         self.run_separately(place, targets, roots, shape)
     }
 
-    /// Each transform replaces a temporary array.
+    /// Runs each transform in place, on a temporary array.
     fn run_separately(
         &self,
         place: &'static Location<'static>,
