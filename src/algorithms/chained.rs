@@ -4,8 +4,8 @@ use super::run::{Run, bytes_of, grid};
 use crate::grid::Chain;
 use crate::{BufferSliceMut, Dims, Element, Result, Stream};
 
-/// Calls `launch` with a block of so many threads for each tile of so many items, one at least, the memory of a chain of their
-/// values, none for a single one, and the launch's number in it.
+/// Calls `launch` with the blocks of a launch, the memory of a chain, and the number of the launch in that chain. There is one block of
+/// `threads` threads for each tile of `tile` items, and at least one block. A single tile gets an empty chain.
 pub(super) fn chained<T: Element>(
     run: Run<'_>,
     len: usize,

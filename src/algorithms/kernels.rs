@@ -1,13 +1,13 @@
-//! The traits of the algorithms: the types that each has kernels for.
+//! The traits of the algorithms. Each trait says for which types an algorithm has kernels.
 
-/// Declares an algorithm's trait. The table of kernels says what it is made of; the note shows the line that makes them.
+/// Declares the trait of an algorithm. The table of kernels says which kernels it is made of. The note shows the line that makes them.
 ///
-/// The trait has a last parameter, the tag, which calls infer. The library's own kernels are under `()`; `instantiate!` makes
-/// others, in any crate, under tags of theirs.
+/// The last parameter of the trait is a tag, which calls infer. The library's own kernels have the tag `()`. `instantiate!` makes more
+/// kernels, in any crate, each with a tag of its own.
 ///
-/// Two more implementations, for [`Unsettled`] parameters, are of no type that there is. They might apply while the functor of a call is
-/// not known yet. So the compiler waits for the argument, and does not take the functor of the only kernels for it. With one such
-/// implementation it would take [`Nothing`], so that there are two.
+/// Two more implementations, for [`Unsettled`] parameters, apply to no type that exists. They might apply as long as the functor of a call
+/// is not known. So the compiler waits for the argument, and does not choose the functor of the only kernels that there are. With one such
+/// implementation, the compiler would choose [`Nothing`], so there are two.
 macro_rules! algorithm {
     ($(#[$doc:meta])* $name:ident, $note:literal) => {
         crate::__algorithm! { $name __algorithm_trait { { $(#[$doc])* } $note } }
@@ -70,17 +70,17 @@ macro_rules! algorithm_trait {
 }
 pub(crate) use algorithm_trait;
 
-/// A functor of no call.
+/// A functor that no call has.
 #[doc(hidden)]
 #[derive(Debug)]
 pub enum Nothing {}
 
-/// The tag of no kernels, for a parameter that is not known.
+/// The tag of no kernels, for a parameter that is not known yet.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Unknown<Which, const SECOND: bool>(core::marker::PhantomData<Which>);
 
-/// Parameters of which one might still be [`Nothing`], and which one.
+/// Parameters of which one might still be [`Nothing`]. `Which` says which one.
 #[doc(hidden)]
 pub trait Unsettled<Which> {}
 

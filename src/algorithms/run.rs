@@ -1,4 +1,4 @@
-//! Where an algorithm runs, and on what memory.
+//! Options of a call: where an algorithm runs, and which memory it uses.
 
 use std::any::Any;
 use std::fmt;
@@ -11,8 +11,8 @@ use crate::input::Source;
 use crate::simt::WARP;
 use crate::{Buffer, BufferSliceMut, Device, Dims, Element, Error, InputArg, Result, Stream};
 
-/// The most items of an input, which a computed one may have more of: sums and products of places and sizes then have room, and no
-/// device would come to an end of more.
+/// The largest number of items of an input. A computed input could have more. The limit leaves room for sums and products of places and
+/// sizes, and no device would finish more items.
 const MOST_ITEMS: usize = 1 << 48;
 
 /// Where an algorithm runs: a stream, and options.
@@ -42,27 +42,28 @@ pub struct Run<'a> {
     pub(super) stream: &'a Stream,
     workspace: Option<&'a mut Workspace>,
     tuning: Option<&'a Tuning>,
-    /// Whether a graph keeps the memory of what it captures without a workspace. Else memory in a capture is an error.
+    /// Whether a graph keeps the temporary memory of a captured call without a workspace. If not, temporary memory in a capture is an
+    /// error.
     kept_by_graph: bool,
 }
 
 impl<'a> Run<'a> {
-    /// On a stream.
+    /// Runs on this stream.
     pub fn on(stream: &'a Stream) -> Self {
         Self { stream, workspace: None, tuning: None, kept_by_graph: false }
     }
 
-    /// The same with memory that is kept for the next call.
+    /// Uses the memory of a workspace, which is kept for the next call.
     pub fn with(self, workspace: &'a mut Workspace) -> Self {
         Self { workspace: Some(workspace), ..self }
     }
 
-    /// The same with these tuning values in place of the device's.
+    /// Uses these tuning values instead of the device's.
     pub fn tuned(self, tuning: &'a Tuning) -> Self {
         Self { tuning: Some(tuning), ..self }
     }
 
-    /// The same, but a graph that captures it keeps the memory that it needs, unless there is a workspace.
+    /// Lets a graph that captures the call keep the temporary memory, unless there is a workspace.
     pub(crate) fn kept_by_graph(self) -> Self {
         Self { kept_by_graph: true, ..self }
     }
@@ -72,7 +73,7 @@ impl<'a> Run<'a> {
         self.stream
     }
 
-    /// How many items an input has; an error if they are too many for any device.
+    /// Returns the number of items of an input, or an error if it is larger than any device can process.
     pub(super) fn items<S: Source>(&self, algorithm: &str, x: &impl InputArg<S>) -> Result<usize> {
         let len = x.items();
         if len <= MOST_ITEMS {
@@ -83,7 +84,7 @@ impl<'a> Run<'a> {
         Err(Error::LaunchLimit { kernel, device, what, asked, limit })
     }
 
-    /// What a kernel counts in 32 bits; an error if it is more.
+    /// Converts a number that a kernel counts in 32 bits, or returns an error if it is larger.
     pub(super) fn counted(&self, algorithm: &str, what: &'static str, count: usize) -> Result<u32> {
         u32::try_from(count).map_err(|_| {
             let (kernel, device) = (algorithm.into(), self.stream.device().to_string());
@@ -91,12 +92,12 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Bytes of shared memory that a block of the device can have.
+    /// The number of bytes of shared memory that a block of the device can have.
     pub(super) fn shared_bytes(&self) -> usize {
         self.stream.device().properties().max_shared_bytes
     }
 
-    /// A tuning value for items of so many bytes.
+    /// The tuning value for items of `bytes` bytes.
     pub(super) fn tuning(&self, parameter: Parameter, bytes: usize) -> Result<usize> {
         let tuning = match self.tuning {
             Some(tuning) => tuning,
@@ -105,13 +106,13 @@ impl<'a> Run<'a> {
         Ok(tuning.get(parameter, bytes) as usize)
     }
 
-    /// A tuning value that counts blocks of a multiprocessor, as blocks of the device.
+    /// The tuning value for items of `bytes` bytes, converted from blocks of a multiprocessor to blocks of the device.
     pub(super) fn blocks(&self, parameter: Parameter, bytes: usize) -> Result<usize> {
         Ok(self.tuning(parameter, bytes)? * self.stream.device().properties().multiprocessors.max(1) as usize)
     }
 
-    /// The blocks of a kernel whose warps have so many items each: of as many threads as a tuning value says, or of fewer as long as
-    /// there are multiprocessors without a block.
+    /// The blocks of a kernel whose warps process `items` items each. A block has as many threads as the tuning value says. It has fewer if
+    /// some multiprocessors would get no block otherwise.
     pub(super) fn dims_of_warps(&self, len: usize, items: usize, threads: Parameter, bytes: usize) -> Result<Dims> {
         let (all, most) = (len.div_ceil(items), self.tuning(threads, bytes)? / WARP as usize);
         let processors = self.stream.device().properties().multiprocessors.max(1) as usize;
@@ -119,21 +120,22 @@ impl<'a> Run<'a> {
         Ok(grid(all.div_ceil(warps), warps * WARP as usize))
     }
 
-    /// For a part of the algorithm that needs no memory.
+    /// A run for a part of the algorithm that needs no temporary memory.
     pub(super) fn part(&self) -> Run<'a> {
         let Self { stream, tuning, kept_by_graph, .. } = *self;
         Run { stream, workspace: None, tuning, kept_by_graph }
     }
 
-    /// Memory of a [`Chain`](crate::grid::Chain) of so many words that need not be cleared, and the launch's number in it; the
-    /// run itself if it has no workspace, captures, or needs no chain or a longer one.
+    /// Returns memory of the workspace for a [`Chain`](crate::grid::Chain) of `words` words, which need not be cleared, and the number of
+    /// the launch in it. Returns the run itself if it has no workspace, if it captures, if it needs no chain, or if the chain is too long
+    /// for the workspace.
     pub(super) fn chain(self, words: usize) -> Result<std::result::Result<(BufferSliceMut<'a, u64>, u32), Self>> {
         let stream = self.stream;
         match self.workspace {
             // Each launch of a graph would have the same number.
             Some(workspace) if 0 < words && words <= Workspace::CHAIN && !stream.is_capturing() => {
                 workspace.check_device(stream)?;
-                // What a capture will need.
+                // A capture will need this memory.
                 workspace.at_least(stream, (words * size_of::<u64>()).next_multiple_of(ALIGN))?;
                 workspace.chain(stream, words).map(Ok)
             }
@@ -141,10 +143,10 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Memory for as many bytes as `sizes` say, in parts.
+    /// Takes temporary memory, with one part for each of `sizes`, in bytes.
     pub(super) fn memory(self, sizes: &[usize]) -> Result<Memory<'a>> {
         let (stream, kept_by_graph) = (self.stream, self.kept_by_graph);
-        // Sizes may be larger than there is memory for, and their sum larger than a number.
+        // Sizes may be larger than the memory, and their sum may overflow.
         let all = sizes.iter().map(|&bytes| (bytes as u128).next_multiple_of(ALIGN as u128)).sum::<u128>();
         let bytes = usize::try_from(all).map_err(|_| Error::Allocation {
             driver: None,
@@ -164,12 +166,12 @@ impl<'a> Run<'a> {
     }
 }
 
-/// A grid of so many blocks of `threads` threads. If there are more than a grid can have, the launch returns the error.
+/// A grid of `blocks` blocks of `threads` threads. If a grid cannot have so many blocks, the launch returns the error.
 pub(super) fn grid(blocks: usize, threads: usize) -> Dims {
     Dims::new(blocks.try_into().unwrap_or(u32::MAX), threads as u32)
 }
 
-/// Bytes of so many elements, or the most that there can be.
+/// The number of bytes of `len` elements, or `usize::MAX` if it overflows.
 pub(super) fn bytes_of<T>(len: usize) -> usize {
     len.saturating_mul(size_of::<T>())
 }
@@ -180,7 +182,7 @@ impl<'a> From<&'a Stream> for Run<'a> {
     }
 }
 
-/// Where each part of temporary memory starts.
+/// The alignment of each part of temporary memory, in bytes.
 const ALIGN: usize = 256;
 
 /// An algorithm's temporary memory.
@@ -196,7 +198,7 @@ enum Bytes<'a> {
 }
 
 impl Memory<'_> {
-    /// The parts, to be taken one after the other.
+    /// The parts, which are taken in order.
     pub(super) fn parts(&mut self) -> Parts<'_> {
         let rest = match &mut self.bytes {
             Bytes::Own(buffer) => buffer.as_mut_slice(),
@@ -206,7 +208,7 @@ impl Memory<'_> {
     }
 }
 
-/// What is left of temporary memory.
+/// The rest of the temporary memory.
 pub(super) struct Parts<'a> {
     stream: &'a Stream,
     rest: Option<BufferSliceMut<'a, u8>>,
@@ -224,7 +226,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Buffers of elements of which not all bytes are values, kept for the next call that has such.
+/// Buffers of elements that do not allow all bit patterns, such as `bool`. They are kept for the next call that needs such elements.
 #[derive(Default)]
 struct Typed(Mutex<Vec<Box<dyn Any + Send + Sync>>>);
 
@@ -233,7 +235,8 @@ impl Typed {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The smallest one that has so many elements; if there is none, room is made for a larger one.
+    /// Takes the smallest buffer of at least `len` elements. If there is none, drops the largest buffer of this type, which makes room for
+    /// a larger one.
     fn take<T: Element>(&self, len: usize) -> Option<Buffer<T>> {
         let mut buffers = self.lock();
         let len_of = |buffer: &Box<dyn Any + Send + Sync>| buffer.downcast_ref::<Buffer<T>>().map(Buffer::len);
@@ -250,8 +253,8 @@ impl fmt::Debug for Typed {
     }
 }
 
-/// Temporary elements: a part of the memory, or, where not all bytes are values of them, a buffer of their own, which goes back to
-/// the workspace in the end.
+/// Temporary elements. They are a part of the temporary memory if all bit patterns are values of the type. Otherwise they have a buffer of
+/// their own, which goes back to the workspace in the end.
 pub(super) enum Scratch<'m, T: Element> {
     Part(BufferSliceMut<'m, T>),
     Own(OwnScratch<'m, T>),
@@ -267,12 +270,12 @@ pub(super) struct OwnScratch<'m, T: Element> {
 impl<'m, T: Element> Scratch<'m, T> {
     const IN_PART: bool = T::ANY_BITS && size_of::<T>() > 0;
 
-    /// Bytes of the memory that so many take.
+    /// The number of bytes of temporary memory that `len` elements take.
     pub(super) fn bytes(len: usize) -> usize {
         if Self::IN_PART { bytes_of::<T>(len) } else { 0 }
     }
 
-    /// The next part, of [`bytes`](Self::bytes), or a buffer.
+    /// Takes the next part, of [`bytes`](Self::bytes), or a buffer of its own.
     pub(super) fn take(parts: &mut Parts<'m>, len: usize) -> Result<Self> {
         if Self::IN_PART {
             return Ok(Self::Part(parts.take(len)?));
@@ -301,36 +304,37 @@ impl<T: Element> Drop for OwnScratch<'_, T> {
     }
 }
 
-/// Temporary memory of algorithms, kept from call to call. It grows if a call needs more.
+/// Temporary memory of algorithms, which is kept from call to call. It grows if a call needs more.
 ///
-/// 36 KiB of it are for algorithms that chain their blocks' tiles ([`grid`](crate::grid)): reductions, scans, selections and others. They
-/// suffice for all blocks of a reduction, 4000 tiles of a scan of four-byte items or 1000 of a reduction by key. Outside of captures they
-/// are cleared once, and not for each call. That saves more of a call's time, the smaller the input is.
+/// 36 KiB of it are for algorithms that chain the tiles of their blocks ([`grid`](crate::grid)): reductions, scans, selections and others.
+/// That is enough for all blocks of a reduction, for 4000 tiles of a scan of four-byte items, or for 1000 tiles of a reduction by key.
+/// Outside captures, this memory is cleared once instead of once a call. The smaller the input, the larger the share of the time that this
+/// saves.
 ///
-/// Calls on several streams of one device may share a workspace: the later call then waits for the earlier one. A call that fails leaves
-/// it usable. A graph that was captured with a workspace uses its memory, too, and does not borrow it. Do not launch the graph while
-/// another thread makes a call with the workspace: the results of both would be unspecified.
+/// Calls on several streams of one device may share a workspace: the later call then waits for the earlier one. A workspace stays usable
+/// after a call that fails. A graph that was captured with a workspace also uses its memory, but does not borrow it. Do not launch such a
+/// graph while another thread makes a call with the workspace: the results of both would be unspecified.
 ///
-/// A call on another device than the calls before returns [`Error::WrongDevice`].
+/// A call on a different device than the earlier calls returns [`Error::WrongDevice`].
 #[derive(Debug, Default)]
 pub struct Workspace {
     buffer: Option<Buffer<u8>>,
     typed: Typed,
-    /// Of [`CHAIN`](Self::CHAIN) words, and how many launches had it since it was zero.
+    /// A chain of [`CHAIN`](Self::CHAIN) words. `launches` counts the launches that used it since it was cleared.
     chain: Option<Buffer<u64>>,
     launches: u32,
 }
 
 impl Workspace {
-    /// Without memory yet.
+    /// Makes a workspace without memory.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Words for chains of few tiles, whose clearing would take longer than some of their work.
+    /// The words for chains of few tiles. To clear a chain for each call would take longer than some of these calls work.
     const CHAIN: usize = 4608;
 
-    /// With `bytes` of memory, and 36 KiB for algorithms that chain few tiles.
+    /// Makes a workspace with `bytes` of memory, and 36 KiB for algorithms that chain few tiles.
     pub fn with_capacity(stream: &Stream, bytes: usize) -> Result<Self> {
         let chain = stream.buffer_zeroed(Self::CHAIN)?;
         Ok(Self {
@@ -341,12 +345,12 @@ impl Workspace {
         })
     }
 
-    /// Bytes that it has, without those for chains, and those of elements that are or contain `bool`.
+    /// The number of bytes of the workspace, without the memory for chains and for elements that are or contain `bool`.
     pub fn capacity(&self) -> usize {
         self.buffer.as_ref().map_or(0, Buffer::len)
     }
 
-    /// Words of the chain, and the number of its next launch.
+    /// Returns the words of the chain, and the number of its next launch.
     fn chain(&mut self, stream: &Stream, words: usize) -> Result<(BufferSliceMut<'_, u64>, u32)> {
         if self.launches == u32::MAX {
             self.chain = None;
@@ -371,7 +375,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// An error if the memory is on another device than the stream.
+    /// Returns an error if the memory is on another device than the stream.
     fn check_device(&self, stream: &Stream) -> Result<()> {
         let device = match (&self.buffer, &self.chain) {
             (Some(buffer), _) => buffer.device(),
@@ -382,7 +386,7 @@ impl Workspace {
     }
 }
 
-/// An error unless an argument's memory is on the stream's device.
+/// Returns an error if the memory of an argument is not on the stream's device.
 pub(super) fn check_device(algorithm: &str, argument: &str, stream: &Stream, device: &Device) -> Result<()> {
     if device.same_as(stream.device()) {
         return Ok(());
@@ -395,7 +399,7 @@ pub(super) fn check_device(algorithm: &str, argument: &str, stream: &Stream, dev
     })
 }
 
-/// An error unless the output of this name has a place for each of `needed` items.
+/// Returns an error if the output with this name has fewer than `needed` places.
 pub(super) fn check_output(algorithm: &str, name: &str, output: usize, needed: usize) -> Result<()> {
     if output >= needed {
         return Ok(());
@@ -409,7 +413,7 @@ pub(super) fn check_output(algorithm: &str, name: &str, output: usize, needed: u
     })
 }
 
-/// An error unless each key has its value.
+/// Returns an error if there are not as many values as keys.
 pub(super) fn check_values(algorithm: &str, keys: usize, values: usize) -> Result<()> {
     if keys == values {
         return Ok(());
@@ -429,7 +433,7 @@ mod tests {
     use crate::algorithms::inclusive_scan;
     use crate::functor::Add;
 
-    /// After its last number a chain's memory is cleared, and numbers begin anew.
+    /// After the last number, the memory of the chain is cleared, and the numbers start again.
     #[test]
     fn launches_are_numbered_anew_after_the_last_number() -> Result<()> {
         let stream = Device::emulator().stream()?;

@@ -1,4 +1,4 @@
-//! Files of tuning values: their lines, and the one that the environment names.
+//! Files of tuning values: how their lines are read, and the file that the environment variable names.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -10,17 +10,17 @@ use crate::{Error, Result};
 
 /// A line of a file.
 pub(super) struct Line {
-    /// All of them if it is none.
+    /// The architecture of the line, or `None` for all architectures.
     pub(super) architecture: Option<(u32, u32)>,
     pub(super) parameter: Parameter,
     pub(super) bytes: Option<usize>,
     pub(super) value: u32,
 }
 
-/// Characters of a line that an error shows.
+/// The number of characters of a line that an error shows.
 const SHOWN: usize = 100;
 
-/// The lines of a text that say something, or what is wrong with one. A byte order mark, which some editors write, says nothing.
+/// The lines of a text that are not empty, or an error for a line that is wrong. A byte order mark, which some editors write, is skipped.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = Result<Line>> {
     text.trim_start_matches('\u{feff}').lines().enumerate().filter_map(|(number, line)| {
         let line = line.split('#').next().unwrap_or_default().trim();
@@ -32,7 +32,7 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = Result<Line>> {
     })
 }
 
-/// Text of a file in a message: short, and with nothing that a terminal takes for a command.
+/// Text of a file as a message shows it: short, and without characters that control a terminal.
 fn shown(text: &str) -> String {
     let mut shown: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();
     if text.chars().nth(SHOWN).is_some() {
@@ -41,13 +41,13 @@ fn shown(text: &str) -> String {
     shown
 }
 
-/// A number in digits alone: no sign.
+/// Reads a number of digits without a sign.
 fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
 impl Line {
-    /// The line, or what is wrong with it.
+    /// Reads a line, or returns what is wrong with it.
     fn parse(line: &str) -> Result<Self, String> {
         let form = || "a line is such as `sm_90 reduce.blocks = 512` or `all reduce.blocks.8 = 512`".to_owned();
         let (before, value) = line.split_once('=').ok_or_else(form)?;
@@ -84,10 +84,10 @@ fn capability(name: &str) -> Option<(u32, u32)> {
     (number >= 10).then_some((number / 10, number % 10))
 }
 
-/// Bytes of the longest file that is read: a whole table has some thousand.
+/// The largest number of bytes of a file that is read. A file with the whole table has a few thousand.
 const LONGEST: u64 = 1 << 20;
 
-/// The values of this process: those of each architecture that the table or the file names, and of all others.
+/// The values of this process: for each architecture that the table or the file names, and for all others.
 pub(super) struct Loaded {
     others: Tuning,
     architectures: BTreeMap<(u32, u32), Tuning>,
@@ -119,7 +119,7 @@ impl Loaded {
                 other => other,
             })?;
             match architecture {
-                // Of one of which nothing was measured, what all have so far.
+                // An architecture without measured values starts with those of all architectures so far.
                 Some(capability) => {
                     architectures.entry(capability).or_insert_with(|| others.clone()).set(parameter, bytes, value)?;
                 }
@@ -137,7 +137,7 @@ impl Loaded {
     }
 }
 
-/// The text of a file that may be any file: of one that is too long, no more than shows it is read.
+/// Reads the text of a file, which may be any file. If it is too long, reads only enough to find that out.
 fn read_file(path: &Path) -> Result<String, String> {
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! The values by which algorithms are fitted to an architecture.
+//! Tuning values, which fit algorithms to an architecture.
 
 mod file;
 mod table;
@@ -16,22 +16,23 @@ use table::{CLASSES, MEASURED, TABLE, class};
 /// The environment variable that names a file of tuning values, in the form of [`Tuning::read`].
 pub const TUNING_VARIABLE: &str = "KERNEL_PRIMITIVES_TUNING";
 
-/// The tuning values of an architecture: for each [`Parameter`] one for items of one byte, of two, of up to four, of up to eight, and
-/// of more.
+/// The tuning values of an architecture. Each [`Parameter`] has five values, by the size of an item: one byte, two, up to four, up to
+/// eight, and more.
 ///
-/// They change how fast an algorithm is, never whether its result is right. Of floating-point numbers, the values of `reduce.*`,
-/// `scan.*` and `run.tiles` say in which order they are combined, so that the table has the same of those for all architectures.
+/// Tuning values change how fast an algorithm is. They never change whether its result is right. The values of `reduce.*`, `scan.*` and
+/// `run.tiles` also determine the order in which floating-point numbers are combined, so the table has the same values of these for all
+/// architectures.
 ///
-/// **Which ones count.** Those of a call that was given some by [`Run::tuned`](super::Run::tuned); else those [of the
-/// device](Self::of): the table's, with what the file says that the environment variable `KERNEL_PRIMITIVES_TUNING` names. That file is
-/// read once a process.
+/// **Which values a call uses.** A call uses the values that [`Run::tuned`](super::Run::tuned) gives it. Otherwise it uses those [of the
+/// device](Self::of): the values of the table, changed by the file that the environment variable `KERNEL_PRIMITIVES_TUNING` names. A
+/// process reads that file once.
 ///
-/// **The table.** `cargo run --example tuning` prints it, and what counts on the device at hand; so does `println!("{table}")` of
-/// [`Tuning::table`].
+/// **The table.** `cargo run --example tuning` prints the table and the values that the device at hand uses. `println!("{table}")` prints
+/// the result of [`Tuning::table`].
 ///
-/// **Tuning.** In this repository, `cargo bench --features cuda --bench gpu -- --only tune --tuning my.txt` times the
-/// candidates of each parameter alternately on the GPU at hand, checks their results, shows what each would gain, measures
-/// what won once more, and writes what was confirmed into a file for that variable. The shipped values came about so.
+/// **How to tune.** In this repository, `cargo bench --features cuda --bench gpu -- --only tune --tuning my.txt` finds values for the GPU
+/// at hand. It times the candidates of each parameter in turn, checks their results, shows what each would gain, measures the winners once
+/// more, and writes the confirmed values to a file for that variable. The values of the table were found this way.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{Parameter, Run, Tuning, reduce};
@@ -59,8 +60,8 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// The table's values for an architecture, by its compute capability; for the emulator, and those of which nothing was measured,
-    /// what holds for all.
+    /// The table's values for an architecture, which is given by its compute capability. The emulator (`None`), and an architecture without
+    /// measured values, get the values for all architectures.
     pub fn of_capability(capability: Option<(u32, u32)>) -> Self {
         let mut values = TABLE.map(|row| row.values);
         for &(measured, parameter, bytes, value) in MEASURED {
@@ -71,11 +72,11 @@ impl Tuning {
         Self { values }
     }
 
-    /// The values for a device, with what the file of the environment variable `KERNEL_PRIMITIVES_TUNING` says.
+    /// The values for a device: those of the table, changed by the file that the environment variable `KERNEL_PRIMITIVES_TUNING` names.
     ///
     /// # Errors
-    /// Returns [`Error::Environment`] if that file cannot be read, is longer than 1 MiB or is not UTF-8, and [`Error::Tuning`] if it has a
-    /// value that is not possible. Each call of an algorithm without values of its own then returns the same error.
+    /// Returns [`Error::Environment`] if that file cannot be read, is longer than 1 MiB or is not UTF-8, and [`Error::Tuning`] if a line of
+    /// it is wrong or has a value that is not possible. Each call of an algorithm without values of its own then returns the same error.
     pub fn of(device: &Device) -> Result<&'static Self> {
         static LOADED: OnceLock<Result<Loaded>> = OnceLock::new();
         match LOADED.get_or_init(Loaded::from_environment) {
@@ -89,7 +90,7 @@ impl Tuning {
         self.values[parameter as usize][class(bytes)]
     }
 
-    /// Sets the value for items of this size, in bytes, or for all.
+    /// Sets the value for items of a size in bytes, or for all sizes.
     ///
     /// # Errors
     /// Returns [`Error::Tuning`] if the kernels do not accept the value.
@@ -104,10 +105,10 @@ impl Tuning {
         Ok(())
     }
 
-    /// Takes values from a text, those of one architecture and those for all.
+    /// Reads values from a text, and sets those for one architecture and for all architectures.
     ///
-    /// A line is an architecture or `all`, a parameter, for items of some size with the bytes after it, and the value. What comes later
-    /// counts.
+    /// A line has an architecture or `all`, a parameter, `=` and the value. A parameter may be followed by `.` and the size of the items in
+    /// bytes. Later lines replace the values of earlier ones.
     ///
     /// ```
     /// use kernel_primitives::algorithms::{Parameter, Tuning};
@@ -131,8 +132,8 @@ impl Tuning {
     /// ```
     ///
     /// # Errors
-    /// Returns [`Error::Tuning`] with the line's number if a line has another form or an unknown name, also if it is for another
-    /// architecture. The values of the lines before it are then set.
+    /// Returns [`Error::Tuning`] with the number of the line if a line has another form, an unknown name or a value that is not possible.
+    /// This includes lines for other architectures. The values of the lines before it are then set.
     pub fn read(&mut self, text: &str, capability: Option<(u32, u32)>) -> Result<()> {
         for line in lines(text) {
             let Line { architecture, parameter, bytes, value } = line?;
@@ -143,14 +144,14 @@ impl Tuning {
         Ok(())
     }
 
-    /// The whole table, to be printed: each parameter with its values for all architectures, and below those that differ on one; a point
-    /// where they do not.
+    /// The whole table, to print. Each parameter has a row with its values for all architectures. A row below it has the values of each
+    /// architecture that differs; a point stands for a value that does not differ.
     pub fn table() -> impl fmt::Display {
         Printed(Self::of_capability(None), architectures())
     }
 }
 
-/// The architectures for which something was measured, with their values.
+/// The architectures that have measured values, with all their values.
 fn architectures() -> Vec<(String, Tuning)> {
     let mut capabilities: Vec<_> = MEASURED.iter().map(|&(capability, ..)| capability).collect();
     capabilities.sort_unstable();
@@ -162,14 +163,14 @@ fn name((major, minor): (u32, u32)) -> String {
     format!("sm_{major}{minor}")
 }
 
-/// Prints the values, and where they are not those of the table for all architectures, these ones as well.
+/// Prints the table's values for all architectures, and below them the values that differ from these.
 impl fmt::Display for Tuning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Printed(Self::of_capability(None), vec![("here".into(), self.clone())]).fmt(f)
     }
 }
 
-/// Values, and others of which only those that differ are shown.
+/// The values to print, and other values, of which only the different ones are printed.
 struct Printed(Tuning, Vec<(String, Tuning)>);
 
 impl fmt::Display for Printed {

@@ -1,16 +1,16 @@
-//! The table of tuning values, and what was measured to be better on an architecture.
+//! The table of tuning values, and the values that were measured to be better on an architecture.
 
 use std::fmt;
 
-/// Classes of items by their bytes: of one, of two, of up to four, of up to eight, and larger ones.
+/// Classes of items by their size in bytes: one, two, up to four, up to eight, and more.
 pub(super) const CLASSES: [usize; 5] = [1, 2, 4, 8, 16];
 
-/// What values a parameter can have.
+/// The values that a parameter can have.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rule {
-    /// Threads of a block: whole warps.
+    /// Threads of a block: a multiple of a warp.
     Threads,
-    /// From the first number to the second.
+    /// A number from the first to the second, inclusive.
     Range(u32, u32),
 }
 
@@ -32,7 +32,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// What the table says of a parameter.
+/// A row of the table: one parameter.
 pub(super) struct Row {
     name: &'static str,
     about: &'static str,
@@ -43,12 +43,12 @@ pub(super) struct Row {
     rows: &'static [&'static str],
 }
 
-/// The table: what can be tuned, the values for every architecture, what values there can be, which are tried, and on which rows of the
-/// benchmarks.
+/// The table. A row has a parameter, its values for every architecture, the values that are possible, the candidates that tuning tries, and
+/// the rows of the benchmarks that it tries them on.
 macro_rules! table {
     ($($parameter:ident $name:literal $about:literal $values:expr, $rule:expr, $candidates:expr, $rows:expr;)*) => {
-        /// What can be tuned: a choice that the host makes when it launches an algorithm's kernels, so that one compilation of a kernel
-        /// serves all values.
+        /// A value that can be tuned. The host uses it when it launches the kernels of an algorithm, so one compilation of a kernel serves
+        /// all values.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Parameter {
@@ -56,7 +56,7 @@ macro_rules! table {
         }
 
         impl Parameter {
-            /// All of them, in the order of the table.
+            /// All parameters, in the order of the table.
             pub const ALL: &[Self] = &[$(Self::$parameter,)*];
         }
 
@@ -113,8 +113,8 @@ table! {
         [8; 5], Range(2, 1024), &[2, 4, 8, 16, 32], &["top_k"];
 }
 
-/// What differs on an architecture, as measured there by the command of [`Tuning`](super::Tuning): the compute capability, the
-/// parameter, the bytes of the class and the value.
+/// The values that differ on an architecture: its compute capability, the parameter, the bytes of the class and the value. They were
+/// measured there by the command of [`Tuning`](super::Tuning).
 pub(super) const MEASURED: &[((u32, u32), Parameter, usize, u32)] = &[
     // An H200: `benches/results/tuning-h200.json`.
     (SM_90, Parameter::ScatterThreads, 4, 128),
@@ -130,40 +130,40 @@ impl Parameter {
         &TABLE[self as usize]
     }
 
-    /// Its name in the table and in files, such as `reduce.blocks`.
+    /// The name in the table and in files, such as `reduce.blocks`.
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// What it is, in a line.
+    /// A description in one line.
     pub fn about(self) -> &'static str {
         self.row().about
     }
 
-    /// Values that are worth trying on a GPU.
+    /// The values that are worth trying on a GPU.
     pub fn candidates(self) -> &'static [u32] {
         self.row().candidates
     }
 
-    /// The rows of the benchmarks that they are tried on.
+    /// The rows of the benchmarks on which the candidates are tried.
     #[doc(hidden)]
     pub fn rows(self) -> &'static [&'static str] {
         self.row().rows
     }
 
-    /// What is wrong with a value.
+    /// Returns what is wrong with a value.
     pub(super) fn check(self, value: u32) -> Result<(), String> {
         let rule = self.row().rule;
         if rule.accepts(value) { Ok(()) } else { Err(format!("it is {rule}")) }
     }
 
-    /// The one of this name.
+    /// The parameter with this name.
     pub(super) fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|parameter| parameter.name() == name)
     }
 }
 
-/// The class of items of so many bytes.
+/// The class of items of `bytes` bytes.
 pub(super) fn class(bytes: usize) -> usize {
     CLASSES.iter().position(|&most| bytes <= most).unwrap_or(CLASSES.len() - 1)
 }
