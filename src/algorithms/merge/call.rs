@@ -15,13 +15,15 @@ algorithm! {
     merge, "write `instantiate!(kernel_primitives::algorithms::merge<{Self}, {T}, {C}>);` in your kernel module"
 }
 
-/// Merges two sorted inputs into one; stable: of equal items those of `a` come before those of `b`, and each input's stay in order.
+/// Merges two sorted inputs into one. The merge is stable: equal items keep their order within each input, and those of `a` come before
+/// those of `b`.
 ///
-/// Both are sorted by `order`, any [`Comparator`]. If they are not, or if it is not an order, the contents of `out` are unspecified. `out`
-/// may be longer than both together: the rest of it stays as it is.
+/// Both inputs must be sorted by `order`, which is any [`Comparator`]. If they are not, or if `order` is not an order, the contents of
+/// `out` are unspecified. `out` may be longer than both inputs together: the rest of it stays as it is.
 ///
-/// Cost: one read of the items and one write, in tiles of 4096 items of four bytes. If there are a thousand tiles or more, a small launch
-/// first finds where they begin in the inputs. Temporary memory: eight bytes a tile then, otherwise none.
+/// Cost: one read of the items and one write, in tiles of 4096 items of four bytes. If there are more than 1024 tiles, a small launch first
+/// finds where each tile begins in both inputs; it needs eight bytes of temporary memory for each tile. Otherwise there is no temporary
+/// memory.
 ///
 /// Ready for numbers with `Less` and `Greater`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::merge<MyItem, MyItem, MyOrder>);`.
@@ -45,7 +47,8 @@ algorithm! {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `out` is shorter than both inputs together, and the errors of a launch and of an allocation.
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `out` is shorter than both inputs together, and the errors of a
+/// launch and of an allocation.
 pub fn merge<'a, 'o, I, J, S, T, C, Tag>(
     run: impl Into<Run<'a>>,
     a: I,
@@ -79,9 +82,10 @@ algorithm! {
     merge_pairs, "write `instantiate!(kernel_primitives::algorithms::merge_pairs<{Self}, {T}, {X}, {Y}, {C}>);` in your kernel module"
 }
 
-/// Merges two inputs that are sorted by their keys, with a value for each key; each value goes where its key goes; stable. As [`merge`].
+/// Merges two inputs that are sorted by their keys. Each key has a value, which moves with it. The merge is stable. Otherwise this works as
+/// [`merge`].
 ///
-/// Ready for numbers with values of `i32`, `u32` and `f32`, with `Less` and `Greater`. For others:
+/// Ready for numbers with values of `i32`, `u32` and `f32`, with `Less` and `Greater`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::merge_pairs<MyKey, MyKey, u32, u32, MyOrder>);`.
 ///
 /// CUB: `DeviceMerge::MergePairs`. Thrust: `merge_by_key`.
@@ -103,7 +107,8 @@ algorithm! {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) unless there are as many values as keys, and the errors of [`merge`].
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if an input does not have as many values as keys, and the errors of
+/// [`merge`].
 #[allow(clippy::type_complexity, reason = "pairs")]
 pub fn merge_pairs<'a, 'o, 'w, I, J, U, W, S, T, X, Y, C, Tag>(
     run: impl Into<Run<'a>>,
@@ -162,13 +167,13 @@ pub(crate) struct MergeTiles {
     pub(crate) len: usize,
     /// Items of a tile.
     pub(crate) tile: usize,
-    /// Tiles that search themselves for their parts of the runs: as many as run at the same time, so that the search takes
-    /// no longer than a launch.
+    /// The largest number of tiles that search for their own parts of the runs. That many tiles run at the same time, so that the search
+    /// takes no longer than a launch.
     searching: usize,
 }
 
 impl MergeTiles {
-    /// Those of `len` items whose keys and values have so many bytes.
+    /// The tiles of `len` items, with keys of `key` bytes and values of `value` bytes.
     pub(crate) fn of(run: &Run<'_>, len: usize, key: usize, value: usize) -> Result<Self> {
         let searching = run.tuning(Parameter::MergeSearching, key)?;
         Ok(Self { len, tile: device::merge_tile_items(key, value), searching })
@@ -178,12 +183,13 @@ impl MergeTiles {
         self.len.div_ceil(self.tile)
     }
 
-    /// Tiles whose beginnings a launch of its own finds.
+    /// The number of tiles whose beginnings are found by a separate launch.
     pub(crate) fn splits(self) -> usize {
         if self.tiles() > self.searching { self.tiles() } else { 0 }
     }
 
-    /// Finds where tiles begin, and writes it to `splits`, which has [as many places](Self::splits). Without places there is no launch.
+    /// Finds where tiles begin, and writes that to `splits`, which has [as many places](Self::splits). If it has no places, there is no
+    /// launch.
     pub(crate) fn find_splits<S, T, C>(
         self,
         kernel: Entry<merge_splits<S, T, C>>,
@@ -205,6 +211,7 @@ impl MergeTiles {
         device::merge_splits::launch_entry(kernel, stream, dims, a, b, splits, pass, self.tile, order)
     }
 
+    /// The blocks of the kernel that merges tiles.
     pub(crate) fn dims(self) -> Dims {
         grid(self.tiles(), device::MERGE_THREADS)
     }

@@ -15,16 +15,17 @@ algorithm! {
     sort_by, "write `instantiate!(kernel_primitives::algorithms::sort_by<{Self}, {C}>);` in your kernel module"
 }
 
-/// Sorts items by any comparator; stable.
+/// Sorts items by any comparator. The sort is stable.
 ///
-/// `order` is any [`Comparator`]. If the function is not an order, the contents of `out` are unspecified. `out` may be longer than the
-/// input: the rest of it stays as it is.
+/// `order` is any [`Comparator`]. If it is not an order, the contents of `out` are unspecified. `out` may be longer than the input: the
+/// rest of it stays as it is.
 ///
-/// Prefer [`sort_keys`](crate::algorithms::sort_keys) for keys in their own order.
+/// For keys in their own order, prefer [`sort_keys`](crate::algorithms::sort_keys).
 ///
-/// Cost: up to a tile of 8192 items of four bytes, one launch. Beyond that, tiles are sorted first, by one read of the items and one
-/// write; then each doubling, from a tile to all items, takes one read, one write and one launch, or two launches if there are more than
-/// four million such items. Temporary memory: for a copy of the items, and eight bytes for 4096 of them.
+/// Cost: one launch if the items fit in one tile, which has 8192 items of four bytes. Otherwise, a first launch sorts the tiles; it reads
+/// and writes the items once. Each further pass doubles the length of the sorted runs until one run has all items. Each pass takes one
+/// read, one write and one launch, or two launches if there are more than four million items of four bytes. Temporary memory: a copy of the
+/// items if there are several tiles, and eight bytes for each 4096 items if passes take two launches.
 ///
 /// Ready for numbers with `Less` and `Greater`. For others, write `instantiate!(kernel_primitives::algorithms::sort_by<MyItem, MyOrder>);`.
 ///
@@ -67,10 +68,10 @@ where
     first_of(kernels, run, x, order, out.into_slice(..len)?)
 }
 
-/// What [`first_of`] launches.
+/// The kernels that [`first_of`] launches.
 type SortKernels<S, C> = (Entry<merge_sort_tiles<S, C>>, Splits<S, C>, Entry<merge_tiles<InMemory<S>, InMemory<S>, C>>);
 
-/// What [`first_of_pairs`] launches.
+/// The kernels that [`first_of_pairs`] launches.
 type SortPairsKernels<S, X, C> = (
     Entry<merge_sort_tiles_pairs<S, X, C>>,
     Splits<S, C>,
@@ -80,7 +81,7 @@ type SortPairsKernels<S, X, C> = (
 type Splits<S, C> = Entry<merge_splits<InMemory<S>, InMemory<S>, C>>;
 type InMemory<S> = Span<<S as Source>::Item>;
 
-/// As [`sort_by`], as far as `out` has places.
+/// Sorts as [`sort_by`], but writes only the first items, as many as `out` has places.
 pub(crate) fn first_of<I, S, C>(
     (sort, splits_kernel, merge): SortKernels<S, C>,
     run: Run<'_>,
@@ -119,13 +120,13 @@ algorithm! {
     sort_pairs_by, "write `instantiate!(kernel_primitives::algorithms::sort_pairs_by<{Self}, {X}, {C}>);` in your kernel module"
 }
 
-/// Sorts pairs of a key and a value by the keys and any comparator; stable. As [`sort_by`]; each value goes where its key goes.
+/// Sorts pairs of a key and a value by the keys, with any comparator. The sort is stable. Otherwise this works as [`sort_by`].
 ///
-/// Values are anything that [`input`](crate::input) makes: with `counting(0u32, len)` they say afterwards where the keys were. The
-/// temporary memory is for a copy of the values as well.
-/// Tiles of four-byte keys and values have 4096 pairs if each then has a multiprocessor of its own.
+/// Values are a buffer, or what [`input`](crate::input) computes. With `counting(0u32, len)`, the output says where each key was in the
+/// input. Temporary memory includes a copy of the values. Tiles of four-byte keys and values have 4096 pairs instead of 8192, if each of
+/// the smaller tiles then has a multiprocessor of its own.
 ///
-/// Ready for numbers with values of `i32`, `u32` and `f32`, with `Less` and `Greater`. For others:
+/// Ready for numbers with values of `i32`, `u32` and `f32`, with `Less` and `Greater`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::sort_pairs_by<MyKey, u32, MyOrder>);`.
 ///
 /// CUB: `DeviceMergeSort::StableSortPairs`, `SortPairsCopy`. Thrust: `stable_sort_by_key`.
@@ -147,7 +148,8 @@ algorithm! {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) unless there are as many values as keys, and the errors of [`sort_by`].
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `keys` and `values` have different lengths, and the errors of
+/// [`sort_by`].
 pub fn sort_pairs_by<'a, 'o, 'w, I, J, S, X, C, Tag>(
     run: impl Into<Run<'a>>,
     keys: I,
@@ -173,7 +175,7 @@ where
     first_of_pairs(kernels, run, keys, values, order, (out.into_slice(..len)?, values_out.into_slice(..len)?))
 }
 
-/// As [`sort_pairs_by`], as far as the outputs have places, which are as many in both.
+/// Sorts as [`sort_pairs_by`], but writes only the first pairs, as many as the outputs have places. Both outputs must have the same length.
 pub(crate) fn first_of_pairs<I, J, S, X, C>(
     (sort, splits_kernel, merge): SortPairsKernels<S, X, C>,
     run: Run<'_>,
@@ -238,14 +240,14 @@ where
     Ok(())
 }
 
-/// How a sort goes: pass 0 sorts tiles, each other one merges the runs of the one before two by two.
+/// The passes of a sort. Pass 0 sorts tiles. Each later pass merges the runs of the previous pass in pairs.
 struct Passes {
     len: usize,
-    /// How many of the first items are wanted.
+    /// The number of first items to keep.
     keep: usize,
     /// Tiles of pass 0, and the shared memory that they take.
     shape: MergeSortShape,
-    /// Passes after that.
+    /// The number of passes after pass 0.
     count: usize,
     merges: MergeTiles,
 }
@@ -254,7 +256,7 @@ impl Passes {
     fn of(run: &Run<'_>, len: usize, keep: usize, [key, value]: [usize; 2]) -> Result<Self> {
         let mut shape = MergeSortShape::of(key, value, run.shared_bytes());
         let processors = run.stream.device().properties().multiprocessors as usize;
-        // A tile of pairs takes longer than the pass of merges that twice as many tiles add.
+        // A tile of pairs takes longer than the additional pass of merges that twice as many tiles need.
         if value > 0 && len > shape.tile && 2 * len.div_ceil(shape.tile) <= processors {
             shape = shape.halved(key, value);
         }
@@ -267,7 +269,8 @@ impl Passes {
         grid(self.len.div_ceil(self.shape.tile), device::MERGE_SORT_THREADS).shared_bytes(self.shape.shared_bytes)
     }
 
-    /// Elements of the two copies: one that passes write alternately with the output, and one in place of that where it is short.
+    /// The lengths of the two copies. Passes write alternately to the first copy and to the output, or to the second copy if the output is
+    /// too short.
     fn copied(&self) -> [usize; 2] {
         let len = |passes: usize| if self.count >= passes { self.len } else { 0 };
         [len(1), if self.keep < self.len { len(2) } else { 0 }]
@@ -281,7 +284,7 @@ impl Passes {
         MergePass { run: self.shape.tile << (pass - 1), keep: self.keep }
     }
 
-    /// Where a pass reads, which nobody asks of pass 0, and where it writes: in the end to the output.
+    /// What a pass reads and what it writes. The last pass writes to the output. Pass 0 reads the input instead.
     fn ends<'v, T: Element>(
         &self,
         pass: usize,

@@ -14,14 +14,14 @@ algorithm! {
     lower_bound, "write `instantiate!(kernel_primitives::algorithms::lower_bound<{Self}, {Q}>);` in your kernel module"
 }
 
-/// Finds for each query the first place in `sorted` where it could be put without breaking the order: `positions[i]` is the number
+/// Finds, for each query, the first place in `sorted` where it could be inserted without breaking the order: `positions[i]` is the number
 /// of items that are less than `queries[i]`.
 ///
-/// `sorted` ascends, and may have items more than once. Floats are compared as `<` does: a query that is NaN gives 0.
-/// `positions` may be longer than the queries: the rest of it stays as it is.
+/// `sorted` must ascend. It may contain equal items. Floats are compared with `<`, so a query that is NaN gives 0. `positions` may be
+/// longer than the queries: the rest of it stays as it is.
 ///
-/// Cost: one launch, a thread a query, each with as many steps as the number of items has binary digits. Queries that ascend, too, find
-/// most of what they read in a cache. No temporary memory.
+/// Cost: one launch, with one thread for each query. A thread takes as many steps as the number of items has binary digits. If the queries
+/// ascend too, they find most of what they read in a cache. No temporary memory.
 ///
 /// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::lower_bound<f32, Counting<f32>>);`.
 ///
@@ -68,12 +68,13 @@ algorithm! {
     upper_bound, "write `instantiate!(kernel_primitives::algorithms::upper_bound<{Self}, {Q}>);` in your kernel module"
 }
 
-/// Finds for each query the last place in `sorted` where it could be put without breaking the order: `positions[i]` is the number
-/// of items that are not greater than `queries[i]`.
+/// Finds, for each query, the last place in `sorted` where it could be inserted without breaking the order: `positions[i]` is the number of
+/// items that are not greater than `queries[i]`.
 ///
-/// As [`lower_bound`], except that a query that is NaN gives the number of items. Thrust: `upper_bound` of many values.
+/// Otherwise this works as [`lower_bound`], except that a query that is NaN gives the number of items. Thrust: `upper_bound` of many
+/// values.
 ///
-/// Ready for the same. For others, write `instantiate!(kernel_primitives::algorithms::upper_bound<f32, Counting<f32>>);`.
+/// Ready for the same types. For others, write `instantiate!(kernel_primitives::algorithms::upper_bound<f32, Counting<f32>>);`.
 ///
 /// # Errors
 /// Returns the errors of [`lower_bound`].
@@ -94,7 +95,7 @@ where
     search("upper_bound", kernel, run.into(), sorted, queries, positions.into())
 }
 
-/// The search of the call `algorithm`: a thread a query.
+/// The search of the call `algorithm`, with one thread for each query.
 fn search<I, J, S, Q, const UPPER: bool>(
     algorithm: &str,
     kernel: Entry<search_tiles<S, Q, UPPER>>,

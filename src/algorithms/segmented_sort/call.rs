@@ -15,19 +15,25 @@ algorithm! {
     segmented_sort, "write `instantiate!(kernel_primitives::algorithms::segmented_sort<{Self}, {O}, {C}>);` in your kernel module"
 }
 
-/// Sorts the items of each segment by any comparator; stable.
+/// Sorts the items of each segment by any comparator. The sort is stable.
 ///
-/// `offsets` are as for [`segmented_reduce`](crate::algorithms::segmented_reduce): segment `i` is `x[offsets[i]..offsets[i + 1]]`. Items that are in no
-/// segment go to `out` as they are. `out` may be longer than the input: the rest of it stays as it is.
+/// `offsets` are as for [`segmented_reduce`](crate::algorithms::segmented_reduce): segment `i` is `x[offsets[i]..offsets[i + 1]]`. Items in
+/// no segment are copied to `out`. `out` may be longer than the input: the rest of it stays as it is.
 ///
-/// Cost: up to a tile of 1024 items of 16 bytes or fewer, one launch. Up to 64 such tiles, in segments of four tiles or fewer on average,
-/// two launches; in the second, each item of a segment in several tiles searches all of these. If there are more items, one read and one
-/// write of them. Beyond a tile of 4096 items of four bytes there is also a launch for each doubling from a tile to all items, and a last
-/// one. These read and write only items whose segment crosses a border between parts that are sorted so far. Segments of any lengths are
-/// balanced: short ones cost little more than the first launch, and one that is all of the input as much as [`sort_by`](crate::algorithms::sort_by).
-/// Temporary memory: for a copy of the items, 16 bytes a tile, and a byte for 4096 items a launch, or, where there are two, a bit an item.
+/// Cost, by the number of items:
 ///
-/// Ready for numbers with offsets of `u32`, with `Less` and `Greater`. For others:
+/// - Up to one tile, which has 1024 items of 16 bytes or fewer: one launch.
+/// - Up to 64 such tiles, with segments of up to four tiles on average: two launches. In the second, each item of a segment that lies in
+///   several tiles searches all of these tiles.
+/// - More items: a first launch reads and writes all items, and sorts tiles of 4096 items of four bytes. If there are several tiles, one
+///   launch follows for each doubling from a tile to all items, and a last one. These read and write only the items of segments that cross
+///   a border between sorted parts.
+///
+/// Segments of all lengths are balanced. Short segments cost little more than the first launch. A segment that is the whole input costs as
+/// much as [`sort_by`](crate::algorithms::sort_by). Temporary memory: a copy of the items, 16 bytes for each tile, and one byte for each
+/// 4096 items and launch, or, if there are two launches, one bit for each item.
+///
+/// Ready for numbers with offsets of `u32`, with `Less` and `Greater`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::segmented_sort<MyItem, u32, MyOrder>);`.
 ///
 /// CUB: `DeviceSegmentedSort::StableSortKeys`, `DeviceSegmentedRadixSort::SortKeys`.
@@ -49,9 +55,9 @@ algorithm! {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `offsets` is empty or `out` is shorter than the input, and the
-/// errors of a launch and of an allocation. Offsets that decrease, or are more than there are items, are a fault of the launch, which
-/// names the larger and the smaller number.
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `offsets` is empty or if `out` is shorter than the input, and the
+/// errors of a launch and of an allocation. If offsets decrease, or are larger than the number of items, the launch faults; the fault names
+/// the larger and the smaller number.
 pub fn segmented_sort<'a, 'o, I, J, S, O, C, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
@@ -127,17 +133,16 @@ algorithm! {
     segmented_sort_pairs, "write `instantiate!(kernel_primitives::algorithms::segmented_sort_pairs<{Self}, {X}, {O}, {C}>);` in your kernel module"
 }
 
-/// Sorts pairs of a key and a value in each segment by the keys and any comparator; stable. As [`segmented_sort`]; each
-/// value goes where its key goes.
+/// Sorts pairs of a key and a value in each segment by the keys, with any comparator. The sort is stable. Otherwise this works as
+/// [`segmented_sort`].
 ///
 /// Ready for keys of `i32`, `i64`, `u32`, `u64`, `f32` and `f64` with values of `i32`, `u32` and `f32`, offsets of `u32`, and `Less` and
-/// `Greater`. For others:
-/// `instantiate!(kernel_primitives::algorithms::segmented_sort_pairs<MyKey, u32, u32, MyOrder>);`.
+/// `Greater`. For others, write `instantiate!(kernel_primitives::algorithms::segmented_sort_pairs<MyKey, u32, u32, MyOrder>);`.
 ///
 /// CUB: `DeviceSegmentedSort::StableSortPairs`, `DeviceSegmentedRadixSort::SortPairs`.
 ///
 /// # Errors
-/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) unless there are as many values as keys, and the errors of
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `keys` and `values` have different lengths, and the errors of
 /// [`segmented_sort`].
 pub fn segmented_sort_pairs<'a, 'o, 'w, I, U, J, S, X, O, C, Tag>(
     run: impl Into<Run<'a>>,
@@ -232,16 +237,18 @@ where
     Ok(())
 }
 
-/// The most short tiles that ranks merge, and how many of them a segment has at most on average: each of its items searches all it has.
+/// The largest number of short tiles that are merged by ranks, and the largest average number of these in a segment. Each item of a segment
+/// searches all tiles of the segment.
 const RANKED: usize = 64;
 const RANKED_OF_SEGMENT: usize = 4;
 
-/// How a sort goes: pass 0 sorts tiles. Each other one joins the runs of the one before two by two; or ranks join all at once.
+/// The passes of a sort. Pass 0 sorts tiles. Each later pass merges the runs of the previous pass in pairs, or a single launch merges all
+/// by ranks.
 struct Passes {
     len: usize,
     /// Items of a tile of pass 0.
     tile: usize,
-    /// Whether ranks merge, in place of passes.
+    /// Whether tiles are merged by ranks instead of by passes.
     by_ranks: bool,
     /// Passes after pass 0.
     count: usize,
@@ -262,7 +269,7 @@ impl Passes {
         Ok(Self { len, tile, by_ranks, count, merges, tiles: len.div_ceil(merges.tile) })
     }
 
-    /// The blocks of pass 0: one at least, which looks at the offsets.
+    /// The blocks of pass 0. There is at least one, which checks the offsets.
     fn dims(&self) -> Dims {
         grid(self.len.div_ceil(self.tile).max(1), device::SEGMENT_SORT_THREADS)
     }
@@ -273,7 +280,8 @@ impl Passes {
         Dims::new(self.len.div_ceil(threads) as u32, threads as u32)
     }
 
-    /// Borders between tiles of pass 0, with the one before the first; and rows of where tiles lie, or a bit for each item of whole tiles.
+    /// The number of borders of tiles of pass 0, counting the one before the first tile; and the bytes of the rows that say where tiles
+    /// lie, or of a bit for each item of whole tiles.
     fn table(&self) -> [usize; 2] {
         let tiles = self.len.div_ceil(self.tile);
         [tiles, if self.by_ranks { tiles * self.tile / 8 } else { (self.count + 1) * self.tiles }]
@@ -284,7 +292,7 @@ impl Passes {
         if self.by_ranks || self.count > 0 { self.len } else { 0 }
     }
 
-    /// Elements of the copy and marks that pass 0 writes.
+    /// The elements of the copy and the marks that pass 0 writes.
     fn of_first(&self) -> [usize; 2] {
         if self.by_ranks { [self.len, self.table()[1]] } else { [0, self.tiles] }
     }

@@ -1,4 +1,4 @@
-//! Sorts by digits.
+//! Radix sorts.
 
 use std::ops::Range;
 
@@ -19,15 +19,15 @@ algorithm! {
     sort_keys, "write `instantiate!(kernel_primitives::algorithms::sort_keys<{Self}>);` in your kernel module"
 }
 
-/// Sorts keys in the total order of [`SortKey`]; stable.
+/// Sorts keys in the total order of [`SortKey`]. The sort is stable.
 ///
-/// `order` is [`Less`](crate::functor::Less) or [`Greater`](crate::functor::Greater), which leaves equal keys in their order too.
-/// `out` may be longer than `keys`: the rest of it stays as it is. [`sort_keys_by_bits`] sorts by some of the keys' bits.
+/// `order` is [`Less`](crate::functor::Less) or [`Greater`](crate::functor::Greater); both keep the order of equal keys. `out` may be
+/// longer than `keys`: the rest of it stays as it is. [`sort_keys_by_bits`] sorts by some of the keys' bits.
 ///
-/// Cost: up to a tile of 8192 keys of four bytes, one launch. Beyond that, one read of the keys, which counts all digits, and one read and
-/// one write for each eight bits, by the algorithm "Onesweep" (Adinets and Merrill, 2022). The cost does not depend on the keys. Temporary
-/// memory: for a copy of the keys if there are more than eight bits, and 2 KiB a tile. Where blocks have no more than 64 KiB of shared
-/// memory, tiles of pairs are smaller.
+/// Cost: one launch if the keys fit in one tile, which has 8192 keys of four bytes. Otherwise the keys are read once to count all digits,
+/// and then read and written once for each eight bits, by the algorithm "Onesweep" (Adinets and Merrill, 2022). The cost does not depend on
+/// the values of the keys. Temporary memory: a copy of the keys if there are more than eight bits, and 2 KiB for each tile. On devices
+/// whose blocks have no more than 64 KiB of shared memory, tiles of pairs are smaller.
 ///
 /// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::sort_keys<MyKey>);`.
 ///
@@ -66,9 +66,10 @@ where
     sort_keys_by_bits(run, keys, out, order, 0..K::SORT_BITS)
 }
 
-/// Sorts keys by their bits from `bits.start` to `bits.end`; stable. As [`sort_keys`].
+/// Sorts keys by their bits from `bits.start` to `bits.end`, which is not included. The sort is stable. Otherwise this works as
+/// [`sort_keys`].
 ///
-/// `bits` counts in [`to_sort_bits`](SortKey::to_sort_bits), from the lowest; `0..K::SORT_BITS` is the whole key. Fewer bits take
+/// `bits` counts the bits of [`to_sort_bits`](SortKey::to_sort_bits) from the lowest; `0..K::SORT_BITS` is the whole key. Fewer bits take
 /// fewer passes.
 ///
 /// ```
@@ -110,13 +111,12 @@ algorithm! {
     sort_pairs, "write `instantiate!(kernel_primitives::algorithms::sort_pairs<{Self}, {V}>);` in your kernel module"
 }
 
-/// Sorts pairs of a key and a value by the keys; stable. As [`sort_keys`]; each value goes where its key goes.
+/// Sorts pairs of a key and a value by the keys. The sort is stable. Otherwise this works as [`sort_keys`].
 ///
-/// A value is any element. Values of more than 16 bytes are moved at less than the full rate. The temporary memory is for a copy of the
-/// values as well. [`sort_pairs_by_bits`] sorts by some of the keys' bits.
+/// A value is any element. Values of more than 16 bytes are moved at less than the full rate. Temporary memory includes a copy of the
+/// values if there is one of the keys. [`sort_pairs_by_bits`] sorts by some of the keys' bits.
 ///
-/// Ready for keys and values of any numbers. For others:
-/// `instantiate!(kernel_primitives::algorithms::sort_pairs<MyKey, MyValue>);`.
+/// Ready for keys and values of any numbers. For others, write `instantiate!(kernel_primitives::algorithms::sort_pairs<MyKey, MyValue>);`.
 ///
 /// CUB: `DeviceRadixSort::SortPairs`, `SortPairsDescending`.
 ///
@@ -138,7 +138,7 @@ algorithm! {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::LengthMismatch`] unless there are as many values as keys, and the errors of [`sort_keys`].
+/// Returns [`Error::LengthMismatch`] if `keys` and `values` have different lengths, and the errors of [`sort_keys`].
 pub fn sort_pairs<'a, 'k, 'v, 'o, 'w, K, V, O, Tag>(
     run: impl Into<Run<'a>>,
     keys: impl Into<BufferSlice<'k, K>>,
@@ -156,9 +156,10 @@ where
     sort_pairs_by_bits(run, keys, values, keys_out, values_out, order, 0..K::SORT_BITS)
 }
 
-/// Sorts pairs of a key and a value by the keys' bits from `bits.start` to `bits.end`; stable. As [`sort_pairs`].
+/// Sorts pairs of a key and a value by the keys' bits from `bits.start` to `bits.end`, which is not included. The sort is stable. Otherwise
+/// this works as [`sort_pairs`].
 ///
-/// `bits` counts as for [`sort_keys_by_bits`].
+/// `bits` counts as in [`sort_keys_by_bits`].
 ///
 /// # Errors
 /// Returns [`Error::SortBits`] if `bits` is not a range of the key's bits, and the errors of [`sort_pairs`].
@@ -186,10 +187,10 @@ where
 
 /// The kernels of a sort of keys.
 type KeysKernels<K> = (Entry<sort_tile<K>>, Entry<count_digits<K>>, Entry<sort_sweep<K>>);
-/// Those of a sort of pairs.
+/// The kernels of a sort of pairs.
 type PairsKernels<K, V> = (Entry<sort_tile_pairs<K, V>>, Entry<count_digits<K>>, Entry<sort_sweep_pairs<K, V>>);
 
-/// [`sort_keys`] in launches of fewer than `portion` keys.
+/// Sorts as [`sort_keys`], in launches of fewer than `portion` keys.
 fn keys_in_portions<K>(
     (tile, count, sweep): KeysKernels<K>,
     run: Run<'_>,
@@ -240,7 +241,7 @@ where
     })
 }
 
-/// [`sort_pairs`] in launches of fewer than `portion` keys.
+/// Sorts as [`sort_pairs`], in launches of fewer than `portion` keys.
 fn pairs_in_portions<K, V>(
     (tile, count, sweep): PairsKernels<K, V>,
     run: Run<'_>,
@@ -293,7 +294,7 @@ where
     })
 }
 
-/// The bits to sort by, and which way.
+/// The bits to sort by, and the direction.
 #[derive(Clone, Copy)]
 struct Order {
     begin: u32,
@@ -312,24 +313,24 @@ impl Order {
     }
 }
 
-/// Values of a digit.
+/// The number of values of a digit.
 const DIGITS: usize = 256;
 
-/// How a sort goes: its passes, one for each digit, and the launches that each of them has.
+/// The passes of a sort, one for each digit, and the launches of each pass.
 struct Passes {
     order: Order,
     len: usize,
-    /// Tiles, and the shared memory that they take.
+    /// The size of a tile, and the shared memory that it takes.
     shape: SortShape,
     /// Bytes of shared memory that blocks can have.
     shared_bytes: usize,
-    /// Tiles of all keys.
+    /// The number of tiles of all keys.
     tiles: usize,
-    /// The tiles of a launch; of the last one as many or fewer.
+    /// The number of tiles of a launch. The last launch of a pass has as many or fewer.
     half: usize,
-    /// Launches of a pass.
+    /// The number of launches of a pass.
     portions: usize,
-    /// Passes, one at least.
+    /// The number of passes, at least one.
     count: usize,
 }
 
@@ -341,7 +342,7 @@ struct Step {
     to_out: bool,
 }
 
-/// What the launches of a sort have in common.
+/// The memory that all launches of a sort share.
 struct Common<'m> {
     counts: BufferSliceMut<'m, u64>,
     tickets: BufferSliceMut<'m, u32>,
@@ -349,12 +350,12 @@ struct Common<'m> {
 }
 
 impl Passes {
-    /// Those of `len` keys, with values, in launches of fewer than `portion` of them.
+    /// The passes for `len` keys with values, in launches of fewer than `portion` keys.
     fn of<K, V>(run: &Run<'_>, len: usize, portion: usize, order: Order) -> Self {
         let shared_bytes = run.shared_bytes();
         let shape = SortShape::of(size_of::<K>(), size_of::<V>(), shared_bytes);
         let tiles = len.div_ceil(shape.tile);
-        // Of equal sizes, since each launch clears the states of the next one.
+        // Launches have the same number of tiles, because each clears the states of the next one.
         let portions = tiles.div_ceil((portion - 1) / shape.tile).max(1);
         let half = tiles.div_ceil(portions).max(1);
         let count = (order.end - order.begin).div_ceil(8).max(1) as usize;
@@ -366,12 +367,13 @@ impl Passes {
         Dims::new(blocks.try_into().unwrap_or(u32::MAX), SORT_THREADS as u32).shared_bytes(self.shape.shared_bytes)
     }
 
-    /// Elements of a copy: of one pass there is none.
+    /// The number of elements of a copy. A single pass needs none.
     fn copied(&self) -> usize {
         if self.count > 1 { self.len } else { 0 }
     }
 
-    /// Elements from a pass's counts to the next one's: counts for each portion, and after the last.
+    /// The number of elements between the counts of a pass and those of the next pass: counts for each portion, and for the place after the
+    /// last one.
     fn stride(&self) -> usize {
         (self.portions + 1) * DIGITS
     }
@@ -386,7 +388,7 @@ impl Passes {
         self.parts().iter().sum()
     }
 
-    /// Takes and clears what the launches have in common, and finds where in each pass the keys of each digit begin.
+    /// Takes and clears the shared memory of the launches, and finds, for each pass, where the keys of each digit begin.
     fn begin<'m, K: SortKey>(
         &self,
         kernel: Entry<count_digits<K>>,
@@ -396,7 +398,7 @@ impl Passes {
     ) -> Result<Common<'m>> {
         let mut words = parts.take::<u64>(self.words())?;
         let [counts, tickets, states] = self.parts();
-        // All but the second half of the states, which the first launch clears.
+        // Clears all but the second half of the states, which the first launch clears.
         let cleared = counts + tickets + states - (self.half * DIGITS).div_ceil(2);
         BufferSliceMut::from(&mut words).into_slice(..cleared)?.set_zero(run.stream)?;
         let (mut counts, rest) = words.split_at(counts)?;
@@ -439,8 +441,8 @@ impl Passes {
 }
 
 impl Step {
-    /// Where a launch reads and where it writes: from the input to the output in the end, and in between to and from a copy, so that
-    /// no pass writes what it reads.
+    /// What a launch reads and what it writes. The first pass reads the input, and the last one writes the output. The passes between use a
+    /// copy in turn, so that no pass writes what it reads.
     fn ends<'v, T: Element>(
         &self,
         input: BufferSlice<'v, T>,

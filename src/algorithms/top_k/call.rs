@@ -1,4 +1,4 @@
-//! The first few of many.
+//! The first `k` items in an order.
 
 use crate::__algorithms::*;
 use crate::algorithms::kernels::algorithm;
@@ -15,15 +15,17 @@ algorithm! {
     top_k, "write `instantiate!(kernel_primitives::algorithms::top_k<{Self}, {O}>);` in your kernel module"
 }
 
-/// Finds the first `k` items in an order, sorted: the largest by [`Greater`](crate::functor::Greater), the smallest by
-/// [`Less`](crate::functor::Less).
+/// Finds the first `k` items in an order, and sorts them. [`Greater`](crate::functor::Greater) finds the largest items, and
+/// [`Less`](crate::functor::Less) the smallest.
 ///
-/// The order is the total one of [`SortKey`]: NaN counts as larger than all. `out` may be longer than `k`: the rest of it stays as it is.
+/// The order is the total order of [`SortKey`], in which NaN is larger than all numbers. `out` may be longer than `k`: the rest of it stays
+/// as it is.
 ///
-/// Cost: up to a `k` of 1024, one read of the input and, if that has more than 32 Ki items, a small second launch, which looks at `k`
-/// items for each of two blocks a multiprocessor. The cost does not depend on the input: items that are all equal are as fast as any, and
-/// so are those that ascend or descend. Beyond that `k`, it is a merge sort of tiles that keeps `k` of each run. Temporary memory: for
-/// what the second launch looks at; or for two copies of the input.
+/// Cost: up to a `k` of 1024, one read of the input. If the input has more than 30 Ki items (14 Ki items of four bytes on compute
+/// capability 9.0), several blocks share it, and a small second launch reads `k` items of each block; there are up to two blocks for each
+/// multiprocessor. The cost does not depend on the order of the input: equal, ascending and descending items are as fast as any others. For
+/// a larger `k`, a merge sort of tiles keeps the first `k` items of each run. Temporary memory: the items that the second launch reads; or,
+/// for a larger `k`, up to two copies of the input.
 ///
 /// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::top_k<MyKey, Greater>);`.
 ///
@@ -45,8 +47,8 @@ algorithm! {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::TooFew`] if there are fewer than `k` items, [`Error::LengthMismatch`] if `out` is shorter than `k`, and
-/// the errors of a launch and of an allocation.
+/// Returns [`Error::TooFew`] if there are fewer than `k` items, [`Error::LengthMismatch`] if `out` is shorter than `k`, and the errors of a
+/// launch and of an allocation.
 pub fn top_k<'a, 'o, I, S, O, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
@@ -115,13 +117,14 @@ algorithm! {
     top_k_pairs, "write `instantiate!(kernel_primitives::algorithms::top_k_pairs<{Self}, {X}, {O}>);` in your kernel module"
 }
 
-/// Finds the first `k` keys in an order, sorted, with their values; of equal keys those that come first in the input.
+/// Finds the first `k` keys in an order, sorts them, and returns them with their values. Of equal keys, it takes those that come first in
+/// the input.
 ///
-/// As [`top_k`]. Values are anything that [`input`](crate::input) makes: `counting(0u32, len)` gives the places of the keys. Only the
-/// values of the keys found are read.
+/// Otherwise this works as [`top_k`], except that up to a `k` of 1024 there is always a second launch. Values are a buffer, or what
+/// [`input`](crate::input) computes: `counting(0u32, len)` gives the places of the keys. Only the values of the keys found are read.
 ///
-/// Ready for numbers with `counting(0u32, len)`. For others:
-/// `instantiate!(kernel_primitives::algorithms::top_k_pairs<MyKey, u32, Greater>);`.
+/// Ready for numbers with `counting(0u32, len)`. For others, write `instantiate!(kernel_primitives::algorithms::top_k_pairs<MyKey, u32,
+/// Greater>);`.
 ///
 /// CUB: `DeviceTopK::MaxPairs`, `MinPairs`.
 ///
@@ -142,7 +145,7 @@ algorithm! {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::LengthMismatch`] unless there are as many values as keys, and the errors of [`top_k`].
+/// Returns [`Error::LengthMismatch`] if `keys` and `values` have different lengths, and the errors of [`top_k`].
 pub fn top_k_pairs<'a, 'o, 'w, I, J, S, X, O, Tag>(
     run: impl Into<Run<'a>>,
     keys: I,
@@ -214,23 +217,23 @@ fn last() -> Dims {
     Dims::new(1, device::TOP_K_THREADS as u32)
 }
 
-/// An error unless there are `k` items.
+/// Returns an error if there are fewer than `k` items.
 fn check(algorithm: &'static str, k: usize, len: usize) -> Result<()> {
     if k <= len { Ok(()) } else { Err(Error::TooFew { algorithm, wanted: k, len }) }
 }
 
-/// How many blocks there are, and tiles of each: of the first `more` one more.
+/// The number of blocks, and the number of tiles of each block. The first `more` blocks have one tile more.
 struct Shares {
     blocks: usize,
     tiles: usize,
     more: usize,
 }
 
-/// The most tiles of a block, which counts its items in 32 bits.
+/// The largest number of tiles of a block, which counts its items in 32 bits.
 const MOST_OF_BLOCK: usize = 1 << 20;
 
 impl Shares {
-    /// Those of `len` keys of so many bytes.
+    /// The shares of `len` keys of `bytes` bytes.
     fn of(run: &Run<'_>, len: usize, bytes: usize) -> Result<Self> {
         const { assert!(device::TOP_K_TILE >= device::TOP_K_MOST, "two tiles have as many items as are found") };
         let tiles = len.div_ceil(device::TOP_K_TILE);
