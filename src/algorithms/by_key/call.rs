@@ -17,21 +17,23 @@ algorithm! {
     reduce_by_key, "write `instantiate!(kernel_primitives::algorithms::reduce_by_key<{Self}, {V}, {R}>);` in your kernel module"
 }
 
-/// Combines the values of each run of equal keys: `out_keys` begins with the first key of each run, in order, `out_values` with its
-/// values combined by `op`, in order, and `count[0]` says how many runs there are.
+/// Combines the values of each run of equal keys with `op`. `out_keys` receives the key of each run, `out_values` the combined values of
+/// each run, both in the order of the runs, and `count[0]` the number of runs.
 ///
-/// Equal is what `==` says: −0 and +0 are, and NaN equals nothing, so that each is a run of its own. `op` is any [`Reducer`],
-/// commutative or not. The outputs need not be as long as the input, only long enough: what is after the runs stays as it is.
+/// Keys are compared with `==`: −0 equals +0, and NaN equals nothing, so each NaN is a run of its own. A run keeps its first key. `op` is
+/// any [`Reducer`], commutative or not; it combines the values of a run in order. The outputs need not be as long as the input, only long
+/// enough for the runs; what is after the runs stays as it is.
 ///
-/// **Determinism.** As for [`inclusive_scan`](crate::algorithms::inclusive_scan): the same bits on every run and every device.
+/// **Determinism.** As for [`inclusive_scan`](crate::algorithms::inclusive_scan): the results have the same bits on every run and every
+/// device.
 ///
-/// Cost: one read of keys and values and one write of the results, by one kernel that chains its blocks' tiles ([`grid`](crate::grid)).
-/// The chain is cleared before; a [`Workspace`](crate::algorithms::Workspace) saves that for few tiles, and a single tile has no chain.
-/// Temporary memory: 16 bytes, and 8 for each 4 of a value, a tile; a tile has some 50 KB of values, or of keys if those are wider, and
-/// fewer if there are few.
+/// Cost: one kernel reads the keys and values once, writes the results once, and chains the tiles of its blocks ([`grid`](crate::grid)).
+/// The chain is cleared first, unless a [`Workspace`](crate::algorithms::Workspace) has room for it, or there is a single tile, which needs
+/// no chain. Temporary memory: for each tile 16 bytes, and another 8 bytes for each 4 bytes of a value. A tile has some 50 KB of values, or
+/// of keys if these are larger than values; it is smaller if there are few items.
 ///
-/// Ready for keys of `i32`, `i64`, `u32` and `u64` and numbers with `Add`; with `Min` and `Max` for keys of `i32` and `u32`. For others:
-/// `instantiate!(kernel_primitives::algorithms::reduce_by_key<MyKey, f32, Max>);`.
+/// Ready for keys of `i32`, `i64`, `u32` and `u64` and numbers with `Add`; with `Min` and `Max` for keys of `i32` and `u32`. For others,
+/// write `instantiate!(kernel_primitives::algorithms::reduce_by_key<MyKey, f32, Max>);`.
 ///
 /// CUB: `DeviceReduce::ReduceByKey`. Thrust: `reduce_by_key`.
 ///
@@ -53,8 +55,8 @@ algorithm! {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) unless there are as many values as keys or if `count` is empty, and
-/// the errors of a launch and of an allocation. Outputs that are too short for the runs are a fault of the launch.
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `keys` and `values` have different lengths or if `count` is empty,
+/// and the errors of a launch and of an allocation. If an output is too short for the runs, the launch faults.
 #[allow(clippy::too_many_arguments, reason = "two inputs, three outputs")]
 pub fn reduce_by_key<'a, 'o, 'p, 'c, I, J, K, V, R, Tag>(
     run: impl Into<Run<'a>>,
@@ -104,11 +106,11 @@ algorithm! {
     run_length_encode, "write `instantiate!(kernel_primitives::algorithms::run_length_encode<{Self}, {L}>);` in your kernel module"
 }
 
-/// Counts each run of equal items: `items` begins with the first of each run, in order, `lengths` with how many it has, and
-/// `count[0]` says how many runs there are.
+/// Counts the items of each run of equal items. `items` receives the first item of each run, `lengths` the number of items of each run,
+/// both in the order of the runs, and `count[0]` the number of runs.
 ///
-/// `lengths` are numbers of any type, which wrap if they are integers that are too small. Otherwise as [`reduce_by_key`] of as many
-/// ones. Temporary memory: 32 bytes a tile of some 50 KB of items, or fewer.
+/// `lengths` are numbers of any type; an integer type that is too small wraps. Otherwise this works as [`reduce_by_key`] with a value of 1
+/// for each item. Temporary memory: 32 bytes for each tile. A tile has some 50 KB of items; it is smaller if there are few items.
 ///
 /// Ready for numbers with lengths of `u32`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::run_length_encode<MyItem, u64>);`.
@@ -174,15 +176,15 @@ algorithm! {
     inclusive_scan_by_key, "write `instantiate!(kernel_primitives::algorithms::inclusive_scan_by_key<{Self}, {V}, {R}>);` in your kernel module"
 }
 
-/// Combines, for each item, the values of its run of equal keys up to and including its own: a scan that begins anew with each
+/// Combines, for each item, the values of its run of equal keys up to and including its own. This is a scan that starts again with each
 /// run.
 ///
-/// Equal is what `==` says, as for [`reduce_by_key`]. `op` is any [`Reducer`], commutative or not. `out` may be longer than the
-/// input: the rest of it stays as it is. **Determinism** as for [`inclusive_scan`](crate::algorithms::inclusive_scan).
+/// Keys are compared with `==`, as in [`reduce_by_key`]. `op` is any [`Reducer`], commutative or not. `out` may be longer than the input:
+/// the rest of it stays as it is. **Determinism** is that of [`inclusive_scan`](crate::algorithms::inclusive_scan).
 ///
-/// Cost: one read of keys and values and one write, launches and temporary memory as [`reduce_by_key`].
+/// Cost: one read of keys and values and one write. Launches and temporary memory are those of [`reduce_by_key`].
 ///
-/// Ready for keys of `i32`, `i64`, `u32` and `u64` and numbers with `Add`. For others:
+/// Ready for keys of `i32`, `i64`, `u32` and `u64` and numbers with `Add`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::inclusive_scan_by_key<MyKey, f32, Max>);`.
 ///
 /// CUB: `DeviceScan::InclusiveScanByKey`. Thrust: `inclusive_scan_by_key`.
@@ -204,8 +206,8 @@ algorithm! {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) unless there are as many values as keys or if `out` is shorter, and
-/// the errors of a launch and of an allocation.
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `keys` and `values` have different lengths or if `out` is shorter
+/// than these, and the errors of a launch and of an allocation.
 pub fn inclusive_scan_by_key<'a, 'o, I, J, K, V, R, Tag>(
     run: impl Into<Run<'a>>,
     keys: I,
@@ -231,11 +233,11 @@ algorithm! {
     exclusive_scan_by_key, "write `instantiate!(kernel_primitives::algorithms::exclusive_scan_by_key<{Self}, {V}, {R}>);` in your kernel module"
 }
 
-/// Combines, for each item, `first` and the values of its run of equal keys before its own: the first of each run gets `first`.
+/// Combines, for each item, `first` and the values that come before it in its run of equal keys. The first item of each run gets `first`.
 ///
-/// As [`inclusive_scan_by_key`]. CUB: `DeviceScan::ExclusiveScanByKey`.
+/// Otherwise this works as [`inclusive_scan_by_key`]. CUB: `DeviceScan::ExclusiveScanByKey`.
 ///
-/// Ready for the same. For others, write `instantiate!(kernel_primitives::algorithms::exclusive_scan_by_key<MyKey, f32, Max>);`.
+/// Ready for the same types. For others, write `instantiate!(kernel_primitives::algorithms::exclusive_scan_by_key<MyKey, f32, Max>);`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::exclusive_scan_by_key;

@@ -14,13 +14,12 @@ algorithm! {
     adjacent_difference, "write `instantiate!(kernel_primitives::algorithms::adjacent_difference<{Self}, {F}>);` in your kernel module"
 }
 
-/// Applies a function to each item and the one before: `out[i] = f(x[i], x[i - 1])`, and `out[0] = x[0]`.
+/// Applies a function to each item and its predecessor: `out[i] = f(x[i], x[i - 1])`, and `out[0] = x[0]`.
 ///
-/// With [`Sub`](crate::functor::Sub), these are the differences. An [`inclusive_scan`](crate::algorithms::inclusive_scan) of them by
+/// With [`Sub`](crate::functor::Sub), the results are differences. An [`inclusive_scan`](crate::algorithms::inclusive_scan) of them by
 /// [`Add`](crate::functor::Add) gives the input again. `out` may be longer than the input: the rest of it stays as it is.
 ///
-/// Cost: one launch, one read of the input and one write; accesses of 16 bytes where the buffers are aligned for them. No
-/// temporary memory.
+/// Cost: one launch, one read of the input and one write. Accesses have 16 bytes if the buffers are aligned for that. No temporary memory.
 ///
 /// Ready for numbers with `Sub`. For others, write `instantiate!(kernel_primitives::algorithms::adjacent_difference<f32, MyFn>);`.
 ///

@@ -15,17 +15,18 @@ algorithm! {
     histogram_even, "write `instantiate!(kernel_primitives::algorithms::histogram_even<{Self}, {C}>);` in your kernel module"
 }
 
-/// Counts the items in each of `counts.len()` bins of equal width, which divide the range from `low` up to `high`, which is not included.
-/// Items outside, and NaN, are not counted.
+/// Counts the items in each of `counts.len()` bins of equal width. The bins divide the range from `low`, which is included, to `high`,
+/// which is not. Items outside the range and NaN are not counted.
 ///
-/// Items are integers of 8 to 64 bits, or floats. `low` and `high` are `i64` for integers of up to 32 bits and `i128` for those of
-/// 64, so that `0, 256` are all values of a `u8`; for floats they are of the items' type. An integer `x` is in bin
-/// `(x - low) * bins / (high - low)`, exactly; a float in bin `(x - low) * (bins / (high - low))`, each operation rounded, in
-/// `f32` for the half types. `counts` is `u32`, which wraps, or `u64`, and what it held is lost.
+/// Items are integers of 8 to 64 bits, or floats. For integers of up to 32 bits, `low` and `high` are `i64`; for integers of 64 bits they
+/// are `i128`. So `0, 256` is the range of all values of a `u8`. For floats, they have the type of the items. An integer `x` is in bin `(x
+/// - low) * bins / (high - low)`, computed exactly. A float is in bin `(x - low) * (bins / (high - low))`; each operation is rounded, in
+/// `f32` for the half types. `counts` is `u32`, which wraps, or `u64`. Its previous contents are lost.
 ///
-/// Cost: `counts` are cleared, and one read of the input. Up to 16384 bins (16380 where blocks have 64 KiB) are counted in shared memory:
-/// up to 512, and items of one byte in any bins, at a speed that does not depend on the items; more than 2048 with ever fewer copies, so
-/// that items that are all alike are slower. Beyond, items are counted in `counts` itself. No temporary memory.
+/// Cost: `counts` is cleared, and the input is read once. Up to 16384 bins (16380 on devices whose blocks have 64 KiB of shared memory) are
+/// counted in shared memory, and more bins directly in `counts`. Up to 512 bins, and for items of one byte with any bins, the speed does
+/// not depend on the items. With more bins, a block has room for fewer copies of the counters; with more than 2048, an input of many equal
+/// items is slower for it. No temporary memory.
 ///
 /// Ready for numbers with counts of `u32`. For others, write `instantiate!(kernel_primitives::algorithms::histogram_even<f32, u64>);`.
 ///
@@ -46,9 +47,9 @@ algorithm! {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::Bins`] if `counts` is empty, if `low` is not less than `high` (NaN is not), if the type does not have both
-/// (`high` may be the number after its largest), if a float's `high - low` overflows, or if there are more than 2^31 bins of a float; and
-/// the errors of a launch.
+/// Returns [`Error::Bins`] if `counts` is empty, if `low` is not less than `high` (or one of them is NaN), if the type of the items cannot
+/// represent `low` or `high` (for integers, `high` may be the number after the largest value), if `high - low` overflows for floats, or if
+/// there are more than 2^31 bins of floats. Returns the errors of a launch.
 pub fn histogram_even<'a, 'o, I, S, C, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
@@ -83,13 +84,14 @@ algorithm! {
     histogram_ranges, "write `instantiate!(kernel_primitives::algorithms::histogram_ranges<{Self}, {C}>);` in your kernel module"
 }
 
-/// Counts the items in each of the bins between levels: `counts[i]` are those from `levels[i]` up to `levels[i + 1]`, which is not
-/// included. Items outside, and NaN, are not counted.
+/// Counts the items in each of the bins between levels. `counts[i]` is the number of items from `levels[i]`, which is included, to
+/// `levels[i + 1]`, which is not. Items outside all bins and NaN are not counted.
 ///
-/// The levels ascend; a bin between equal ones is empty. If they do not ascend, it is unspecified which bins count which items. Otherwise
-/// as [`histogram_even`], with a binary search in the levels for each item; for items of one byte, for each value.
+/// The levels must ascend. A bin between equal levels is empty. If the levels do not ascend, it is unspecified which bins count which
+/// items. Otherwise this works as [`histogram_even`], with a binary search in the levels for each item, or, for items of one byte, for each
+/// value.
 ///
-/// Ready for the same. For others, write `instantiate!(kernel_primitives::algorithms::histogram_ranges<f32, u64>);`.
+/// Ready for the same types. For others, write `instantiate!(kernel_primitives::algorithms::histogram_ranges<f32, u64>);`.
 ///
 /// CUB: `DeviceHistogram::HistogramRange`.
 ///
@@ -109,8 +111,8 @@ algorithm! {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::Bins`] if `counts` is empty, [`Error::LengthMismatch`] unless there is one level more than counts, and the errors of a
-/// launch.
+/// Returns [`Error::Bins`] if `counts` is empty, [`Error::LengthMismatch`] if `levels` does not have one item more than `counts`, and the
+/// errors of a launch.
 pub fn histogram_ranges<'a, 'l, 'o, I, S, C, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
@@ -140,7 +142,7 @@ where
     histogram(tiles, run.into(), x, levels, LevelBins, counts)
 }
 
-/// The most items of a block, whose counters have 32 bits; a tile more may be there.
+/// The largest number of items of a block, whose counters have 32 bits. A block may have one tile more.
 const MOST_OF_BLOCK: usize = 1 << 31;
 
 fn check_bins(algorithm: &'static str, bins: usize) -> Result<usize> {
@@ -169,7 +171,7 @@ where
     counts.set_zero(stream)?;
     let counters = device::histogram_counters::<S::Item>(run.shared_bytes());
     let most = counters / counts.len();
-    // As many copies as there are lanes, if there is room.
+    // One copy for each lane, if there is room.
     let copies = most.clamp(1, run.tuning(Parameter::HistogramCopies, bytes)?).ilog2();
     let tiles = len.div_ceil(device::HISTOGRAM_THREADS * device::HISTOGRAM_VECTORS * S::VECTOR);
     let blocks = blocks_of(len, tiles, run.blocks(Parameter::HistogramBlocks, bytes)?);
@@ -177,7 +179,7 @@ where
     device::histogram_tiles::launch_entry(kernel, stream, dims, x, levels, &mut counts, binning, copies)
 }
 
-/// Blocks for so many tiles: as many as are wanted, or more, so that none counts more items than 32 bits do.
+/// Returns the number of blocks for `tiles` tiles: the wanted number, or more, so that no block counts more items than 32 bits can hold.
 fn blocks_of(len: usize, tiles: usize, wanted: usize) -> usize {
     tiles.min(wanted.max(len.div_ceil(MOST_OF_BLOCK)))
 }

@@ -15,22 +15,22 @@ algorithm! {
     reduce, "write `instantiate!(kernel_primitives::algorithms::reduce<{Self}, {R}>);` in your kernel module"
 }
 
-/// Reduces all items to one: `out[0]` is the reduction by `op`; for an empty input, its result of no items.
+/// Reduces all items to one result: `out[0]` is the reduction by `op`. For an empty input, it is the result that `op` gives for no items.
 ///
-/// `op` is any [`Reduction`] whose combination is commutative: sums, products, means, norms, extremes
-/// ([`MinOf`](crate::functor::MinOf)), their places ([`ArgMin`](crate::functor::ArgMin),
-/// [`ArgMax`](crate::functor::ArgMax)), or the user's own. A commutative [`Reducer`](crate::functor::Reducer), as scans take it, is
-/// [`ReduceBy`](crate::functor::ReduceBy)`(op)`. Items are anything that [`input`](crate::input) makes: a
-/// reduction of `map(zip(&x, &y), of_pair(Mul))` by [`Sum`](crate::functor::Sum) is a dot product.
+/// `op` is any [`Reduction`] whose combination is commutative: sums, products, means, norms, extremes ([`MinOf`](crate::functor::MinOf)),
+/// their places ([`ArgMin`](crate::functor::ArgMin), [`ArgMax`](crate::functor::ArgMax)), or a reduction of your own.
+/// [`ReduceBy`](crate::functor::ReduceBy)`(op)` makes a reduction of a commutative [`Reducer`](crate::functor::Reducer), which scans take.
+/// The input is a buffer, or what [`input`](crate::input) computes: a reduction of `map(zip(&x, &y), of_pair(Mul))` by
+/// [`Sum`](crate::functor::Sum) is a dot product.
 ///
-/// **Determinism.** The order of combination depends on the number of items, and on [tuning](crate::algorithms::Tuning) values that the
-/// table has the same for all devices. So the same items give the same bits on every run and every device, the emulator included.
+/// **Determinism.** The order of combination depends on the number of items, and on [tuning](crate::algorithms::Tuning) values that are the
+/// same for all devices in the library's table. So the same items give the same bits on every run and every device, including the emulator.
 ///
-/// Cost: one read of the input, by one kernel whose blocks meet in a chain ([`grid`](crate::grid)). The chain is cleared before; a
-/// [`Workspace`](crate::algorithms::Workspace) saves that. Temporary memory: about twice the accumulators of up to 1056 blocks, or as many
-/// as `reduce.blocks` says; none for up to 32 KiB.
+/// Cost: one kernel reads the input once; its blocks meet in a chain ([`grid`](crate::grid)). The chain is cleared first, unless a
+/// [`Workspace`](crate::algorithms::Workspace) has room for it. Temporary memory: about two accumulators for each block. There are up to
+/// 1056 blocks, or as many as the tuning value `reduce.blocks` says. An input of up to 32 KiB needs no temporary memory.
 ///
-/// Ready for numbers with `Sum`, `Prod`, `Mean`, `MinOf`, `MaxOf`, `ArgMin` and `ArgMax`. For others:
+/// Ready for numbers with `Sum`, `Prod`, `Mean`, `MinOf`, `MaxOf`, `ArgMin` and `ArgMax`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::reduce<f32, MyReduction>);`.
 ///
 /// CUB: `DeviceReduce::Reduce`, `Sum`, `Min`, `ArgMin`, `TransformReduce`.
@@ -51,7 +51,7 @@ algorithm! {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `out` is empty, and the errors of a launch.
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `out` is empty, and the errors of a launch and of an allocation.
 pub fn reduce<'a, 'o, I, S, R, Tag>(
     run: impl Into<Run<'a>>,
     x: I,

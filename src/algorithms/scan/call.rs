@@ -18,20 +18,20 @@ algorithm! {
 
 /// Combines, for each item, all items up to and including it: `out[i] = x[0] op … op x[i]`.
 ///
-/// `op` is any [`Reducer`]. Items are combined in order, so it need not be commutative. `out` may be longer than the input: the rest of it
-/// stays as it is.
+/// `op` is any [`Reducer`]. Items are combined in order, so `op` need not be commutative. `out` may be longer than the input: the rest of
+/// it stays as it is.
 ///
-/// **Determinism.** Which items are combined in which order depends on their number and type, on where in 16 bytes of memory the input
-/// begins, and on [tuning](crate::algorithms::Tuning) values that the table has the same for all devices. So the bits are the same on
-/// every run and every device, also for sums of floating-point numbers.
+/// **Determinism.** The order of combination depends on the number and the type of the items, on the alignment of the input to 16 bytes,
+/// and on [tuning](crate::algorithms::Tuning) values that are the same for all devices in the library's table. So the bits are the same on
+/// every run and every device, even for sums of floating-point numbers.
 ///
-/// Cost: one read of the input and one write, by one kernel that chains its blocks' tiles ([`grid`](crate::grid)). The chain is cleared
-/// before; a [`Workspace`](crate::algorithms::Workspace) saves that for few tiles, and a single tile has no chain. Temporary memory: 8
-/// bytes for each 4 of an item, a tile. Many items in memory, of 1, 2, 4, 8 or 16 bytes, go through a
-/// [pipeline](struct@device::scan_pipeline) at the speed of a copy.
+/// Cost: one kernel reads the input once, writes the results once, and chains the tiles of its blocks ([`grid`](crate::grid)). The chain is
+/// cleared first, unless a [`Workspace`](crate::algorithms::Workspace) has room for it, or there is a single tile, which needs no chain.
+/// Temporary memory: for each tile 8 bytes for each 4 bytes of an item. Long inputs in memory, with items of 1, 2, 4, 8 or 16 bytes, take a
+/// [pipeline](struct@device::scan_pipeline) that runs at the speed of a copy.
 ///
-/// Ready for numbers with `Add`, `Min` and `Max`. For others:
-/// `instantiate!(kernel_primitives::algorithms::inclusive_scan<MyItem, MyReducer>);`.
+/// Ready for numbers with `Add`, `Min` and `Max`. For others, write `instantiate!(kernel_primitives::algorithms::inclusive_scan<MyItem,
+/// MyReducer>);`.
 ///
 /// CUB: `DeviceScan::InclusiveScan`.
 ///
@@ -69,7 +69,7 @@ where
     scan(kernels, run.into(), x, (first, None), op, out.into())
 }
 
-/// [`inclusive_scan`] after `first` and some items: `out[i] = first op before[0] op … op x[0] op … op x[i]`.
+/// Scans as [`inclusive_scan`], after `first` and the items of `before`: `out[i] = first op before[0] op … op x[0] op … op x[i]`.
 pub(crate) fn inclusive_scan_after<'a, I, S, R, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
@@ -86,7 +86,7 @@ where
     scan(<S::Short as InclusiveScan<R, Tag>>::kernels(), run.into(), x, (first, before), op, out)
 }
 
-/// [`exclusive_scan`] after `first` and some items: `out[i] = first op before[0] op … op x[0] op … op x[i - 1]`.
+/// Scans as [`exclusive_scan`], after `first` and the items of `before`: `out[i] = first op before[0] op … op x[0] op … op x[i - 1]`.
 pub(crate) fn exclusive_scan_after<'a, I, S, R, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
@@ -110,7 +110,7 @@ algorithm! {
 
 /// Combines, for each item, `first` and all items before it: `out[0] = first`, `out[i] = first op x[0] op … op x[i - 1]`.
 ///
-/// As [`inclusive_scan`]. CUB: `DeviceScan::ExclusiveScan`.
+/// Otherwise this works as [`inclusive_scan`]. CUB: `DeviceScan::ExclusiveScan`.
 ///
 /// Ready for numbers with `Add`. For others, write `instantiate!(kernel_primitives::algorithms::exclusive_scan<MyItem, MyReducer>);`.
 ///
@@ -147,7 +147,7 @@ where
     scan(kernels, run.into(), x, (first, None), op, out.into())
 }
 
-/// The kernels of a scan: for any input, and for long ones in memory.
+/// The kernels of a scan: one for any input, and one for long inputs in memory.
 type ScanKernels<S, R, const EXCLUSIVE: bool> =
     (Entry<scan_tiles<S, R, EXCLUSIVE>>, Entry<scan_pipeline<S, R, EXCLUSIVE>>);
 

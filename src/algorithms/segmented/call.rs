@@ -13,7 +13,7 @@ use crate::input::Source;
 use crate::kernels::device;
 use crate::{BufferSliceMut, ConvertTo, Dims, Element, Error, InputArg, Integer, KernelParam, Result};
 
-/// The most segments of the one launch for small inputs.
+/// The largest number of segments for the single launch of small inputs.
 const SEGMENTS: usize = 8192;
 
 algorithm! {
@@ -21,22 +21,26 @@ algorithm! {
     segmented_reduce, "write `instantiate!(kernel_primitives::algorithms::segmented_reduce<{Self}, {O}, {R}>);` in your kernel module"
 }
 
-/// Reduces each segment to one: `out[i]` is the reduction of `x[offsets[i]..offsets[i + 1]]` by `op`; for an empty segment, its result of
-/// no items.
+/// Reduces each segment to one result: `out[i]` is the reduction of `x[offsets[i]..offsets[i + 1]]` by `op`. For an empty segment, it is
+/// the result that `op` gives for no items.
 ///
-/// `offsets` are `u32` or `u64` (or what [`input`](crate::input) makes of integers), one more than there are segments, and do not
-/// decrease; items before the first offset, and from the last, are in no segment. `op` is any [`Reduction`] whose combination is
-/// commutative; an item's index is its place in the segment. `out` may be longer than there are segments: the rest of it stays as it is.
+/// `offsets` are `u32` or `u64` (or what [`input`](crate::input) computes from integers). There is one offset more than there are segments,
+/// and offsets must not decrease. Items before the first offset and after the last one are in no segment. `op` is any [`Reduction`] whose
+/// combination is commutative. The index of an item is its place in the segment. `out` may have more items than there are segments: the
+/// rest of it stays as it is.
 ///
-/// **Determinism.** The order of combination depends on the offsets and the number of items alone.
+/// **Determinism.** The order of combination depends only on the offsets and the number of items.
 ///
-/// Cost: one read of the input and one of the offsets. Up to 2^16 items, and up to 2^20 in segments of 2048 of four bytes or fewer on
-/// average, take one launch, unless there are more than 8192 segments. Two warps take a segment, and a block takes a long one; so one long
-/// segment among short ones is the work of one block. If there are more items, a warp takes a tile, whatever segments it has, and a small
-/// second launch follows. Segments of any lengths are balanced, also one that is all of the input, and short ones have a lane each.
-/// Temporary memory is then two accumulators and eight bytes for each tile of 8 KiB.
+/// Cost: one read of the input and one of the offsets. The number of launches depends on the sizes:
 ///
-/// Ready for numbers with offsets of `u32`, with `Sum`, `MinOf` and `MaxOf`. For others:
+/// - Small inputs take one launch. An input is small if it has up to 8192 segments, and up to 2^16 items, or up to 2^20 items in segments
+///   of up to 2048 four-byte items on average. Two warps reduce each segment, or a block if the segment is long. So one long segment among
+///   short ones is the work of one block.
+/// - Otherwise a warp reduces a tile of 8 KiB, whatever segments the tile has, and a small second launch follows. Segments of all lengths
+///   are balanced, even a segment that is the whole input; short ones have a lane each. Temporary memory: two accumulators and eight bytes
+///   for each tile.
+///
+/// Ready for numbers with offsets of `u32`, with `Sum`, `MinOf` and `MaxOf`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::segmented_reduce<f32, u64, MyReduction>);`.
 ///
 /// CUB: `DeviceSegmentedReduce::Reduce`, `Sum`, `Min`, `Max`.
@@ -58,8 +62,8 @@ algorithm! {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::LengthMismatch`] if `offsets` is empty or `out` is shorter than there are segments, and the errors of a launch and
-/// of an allocation. Offsets that decrease, or are more than there are items, are a fault of the launch, which names the larger and the
+/// Returns [`Error::LengthMismatch`] if `offsets` is empty or if `out` has fewer items than there are segments, and the errors of a launch
+/// and of an allocation. If offsets decrease, or are larger than the number of items, the launch faults; the fault names the larger and the
 /// smaller number.
 pub fn segmented_reduce<'a, 'o, I, J, S, O, R, Tag>(
     run: impl Into<Run<'a>>,
@@ -83,7 +87,7 @@ where
     let (stream, len) = (run.stream, run.items("segmented_reduce", &x)?);
     let are_short = segments * device::segment_warp_items::<S>() >= len;
     let are_few = segments <= SEGMENTS && len <= if are_short { 1 << 20 } else { 1 << 16 };
-    // Without a segment there is an offset to look at.
+    // Even without a segment, there is an offset to check.
     if segments == 0 || are_few {
         let blocks = segments.div_ceil(device::SEGMENT_PAIRS).max(1) as u32;
         let dims = Dims::new(blocks, device::SEGMENT_WARPS_THREADS as u32);
@@ -117,7 +121,7 @@ where
     device::segment_ends::launch_entry(ends, stream, dims, offsets, &partials, &crossing, &mut out, op, bits)
 }
 
-/// How many segments so many offsets make; an error if there is not even the one of no segments.
+/// The number of segments that `offsets` offsets make, or an error if there is no offset at all.
 pub(crate) fn segments_of(algorithm: &str, offsets: usize) -> Result<usize> {
     offsets.checked_sub(1).ok_or_else(|| Error::LengthMismatch {
         kernel: algorithm.into(),
@@ -135,27 +139,29 @@ algorithm! {
 
 /// Combines, for each item, the items of its segment up to and including it.
 ///
-/// Segments are those of [`segmented_reduce`]; items before the first and after the last are scanned as a segment each. `op` is
-/// any [`Reducer`], commutative or not. `out` may be longer than the input: the rest of it stays as it is.
+/// Segments are those of [`segmented_reduce`]. The items before the first offset are scanned as one more segment, and so are those after
+/// the last offset. `op` is any [`Reducer`], commutative or not. `out` may be longer than the input: the rest of it stays as it is.
 ///
-/// **Determinism.** The order of combination depends on the offsets, on the number and the type of the items, on where in 16 bytes of
-/// memory the input begins, and on [tuning](crate::algorithms::Tuning) values that the table has the same for all devices.
+/// **Determinism.** The order of combination depends on the offsets, on the number and the type of the items, on the alignment of the input
+/// to 16 bytes, and on [tuning](crate::algorithms::Tuning) values that are the same for all devices in the library's table.
 ///
-/// Cost: one read of the input, two of the offsets and one write, by one launch.
+/// Cost: one launch, with one read of the input, two of the offsets and one write.
 ///
-/// Few items in short segments need no temporary memory: [some lanes](struct@device::segment_scan_warps), a warp or a block take a segment,
-/// by the average length. A call goes this way with up to 2^20 items of up to four bytes, 2^19 of eight or 2^18 of more (the tuning value
-/// `scan.segments`), if segments have up to 16 384 items of up to four bytes on average, or 64 KB, and if there are four items an offset,
-/// or up to 8192 offsets. One long segment among short ones is then the work of one block.
+/// Few items in short segments need no temporary memory: [some lanes](struct@device::segment_scan_warps), a warp or a block scan each
+/// segment, depending on the average length. A call takes this way if all of the following hold. There are up to 2^20 items of up to four
+/// bytes, 2^19 of eight bytes, or 2^18 of more (the tuning value `scan.segments`). Segments have up to 16 384 items of up to four bytes on
+/// average, or 64 KB of larger items. There are four items for each offset, or up to 8192 offsets. One long segment among short ones is
+/// then the work of one block.
 ///
-/// Otherwise a block takes a tile of some 50 KB of items, or fewer if there are few items, whatever segments the tile has: segments of any
-/// lengths are balanced, and so are empty ones that lie together or among many items. A warp reads the offsets of its part of a tile by 256
-/// at a time, one read after the other: with hundreds of empty segments between any two items, such as a million segments of a few thousand
-/// items, a few warps read all of them, and the scan takes about as long as those reads wait. A tile waits for the tiles before it, back to
-/// the last one in which a segment begins ([`grid`](crate::grid)). Temporary memory is then 16 bytes, and 8 for each 4 of an item, a tile.
-/// It is cleared before; a [`Workspace`](crate::algorithms::Workspace) saves that for few tiles, and a single tile has none.
+/// Otherwise a block scans a tile of some 50 KB of items, whatever segments the tile has; tiles are smaller if there are few items.
+/// Segments of all lengths are balanced. So are empty segments, whether they are together or among many items. A warp reads the offsets of
+/// its part of a tile in groups of 256, one group after the other. If there are hundreds of empty segments between any two items, such as a
+/// million segments of a few thousand items, a few warps read all offsets, and the scan takes about as long as these reads wait. A tile
+/// waits for the tiles before it, back to the last one in which a segment begins ([`grid`](crate::grid)). Temporary memory: for each tile
+/// 16 bytes, and another 8 bytes for each 4 bytes of an item. It is cleared first, unless a [`Workspace`](crate::algorithms::Workspace) has
+/// room for it. A single tile needs none.
 ///
-/// Ready for numbers with offsets of `u32`, with `Add`. For others:
+/// Ready for numbers with offsets of `u32`, with `Add`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::segmented_inclusive_scan<f32, u32, Max>);`.
 ///
 /// CUB: `DeviceSegmentedScan::InclusiveSegmentedScan`.
@@ -177,9 +183,9 @@ algorithm! {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::LengthMismatch`] if `offsets` is empty or `out` is shorter than the input, and the errors of a launch and of an
-/// allocation. Offsets that decrease, or are more than there are items, are a fault of the launch, which names the larger and the
-/// smaller number.
+/// Returns [`Error::LengthMismatch`] if `offsets` is empty or if `out` is shorter than the input, and the errors of a launch and of an
+/// allocation. If offsets decrease, or are larger than the number of items, the launch faults; the fault names the larger and the smaller
+/// number.
 pub fn segmented_inclusive_scan<'a, 'o, I, J, S, O, R, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
@@ -205,11 +211,11 @@ algorithm! {
     segmented_exclusive_scan, "write `instantiate!(kernel_primitives::algorithms::segmented_exclusive_scan<{Self}, {O}, {R}>);` in your kernel module"
 }
 
-/// Combines, for each item, `first` and the items of its segment before it: the first of each segment gets `first`.
+/// Combines, for each item, `first` and the items before it in its segment. The first item of each segment gets `first`.
 ///
-/// As [`segmented_inclusive_scan`]. CUB: `DeviceSegmentedScan::ExclusiveSegmentedScan`.
+/// Otherwise this works as [`segmented_inclusive_scan`]. CUB: `DeviceSegmentedScan::ExclusiveSegmentedScan`.
 ///
-/// Ready for the same. For others, write `instantiate!(kernel_primitives::algorithms::segmented_exclusive_scan<f32, u32, Max>);`.
+/// Ready for the same types. For others, write `instantiate!(kernel_primitives::algorithms::segmented_exclusive_scan<f32, u32, Max>);`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::segmented_exclusive_scan;
@@ -249,7 +255,7 @@ where
     scan("segmented_exclusive_scan", kernels, run.into(), (x, offsets), (first, true), op, out.into())
 }
 
-/// The kernels of a scan of segments: for few items, and for any input.
+/// The kernels of a scan of segments: one for few items, and one for any input.
 type ScanKernels<S, O, R> = (Entry<segment_scan_warps<S, O, R>>, Entry<segment_scan_tiles<S, O, R>>);
 
 fn scan<I, J, S, O, R>(
@@ -272,12 +278,12 @@ where
     segments_of(algorithm, ends)?;
     check_output(algorithm, "out", out.len(), len)?;
     let bytes = size_of::<S::Item>();
-    // One long segment is the work of one block, of no more items than these.
+    // One block may have to scan one long segment, which has no more items than this.
     let lane_bits = device::segment_scan_lane_bits::<S>(len, ends);
     let most = run.tuning(Parameter::ScanSegments, bytes)?;
     if let Some(bits) = lane_bits.filter(|_| len <= most) {
         let threads = device::SEGMENT_SCAN_WARPS_THREADS;
-        // Of the items after the last offset, too.
+        // The items after the last offset are a segment, too.
         let dims = Dims::new((ends + 1).div_ceil(threads >> bits) as u32, threads as u32);
         return device::segment_scan_warps::launch_entry(
             warps, run.stream, dims, x, offsets, first, &mut out, bits, exclusive, op,
@@ -285,7 +291,7 @@ where
     }
     let enough = run.tuning(Parameter::RunTiles, bytes)?;
     let tiles = device::SegmentScanItems::<S>::tiles(len, enough);
-    // Many empty segments have blocks without items, which look at offsets.
+    // If there are many empty segments, there are blocks without items, which only check offsets.
     let places = len.max(ends.div_ceil(device::SEGMENT_SCAN_OFFSETS) * tiles.tile);
     let tile = (tiles.tile, device::SCAN_THREADS);
     chained::<Segmented<S::Item>>(run, places, tile, |stream, dims, chain, launch| {
@@ -313,7 +319,7 @@ mod tests {
     use crate::functor::Sum;
     use crate::input::Span;
 
-    /// Offsets that another thread writes between the two launches make an end of the second all the same, inside the output.
+    /// If another thread writes the offsets between the two launches, the second launch still ends, and writes only inside the output.
     #[test]
     fn offsets_that_were_written_after_they_were_checked_are_no_way_out() -> Result<()> {
         let stream = Device::auto()?.stream()?;
@@ -329,7 +335,7 @@ mod tests {
                 )
                 .and_then(|()| stream.synchronize())
                 .or_else(|error| match &error {
-                    // Of tiles that race for a segment, or a segment that there is not.
+                    // These faults are of tiles that write the same segment, or of a segment that does not exist.
                     Error::Fault(fault) if !matches!(fault.diagnosis, crate::Diagnosis::Panicked { .. }) => Ok(()),
                     _ => Err(error),
                 })?;

@@ -17,20 +17,19 @@ algorithm! {
     select_if, "write `instantiate!(kernel_primitives::algorithms::select_if<{Self}, {P}>);` in your kernel module"
 }
 
-/// Keeps the items for which `predicate` is true: `out` begins with them, in the order of the input, and `count[0]` says how many
-/// they are.
+/// Keeps the items for which `predicate` is true. `out` receives them, in the order of the input, and `count[0]` their number.
 ///
-/// `predicate` is any [`UnaryFn`] of an item to `bool`, such as `bind_second(LessThan, 10)`. `out` need not be as long as the
-/// input, only long enough: what is after the items kept stays as it is.
+/// `predicate` is any [`UnaryFn`] from an item to `bool`, such as `bind_second(LessThan, 10)`. `out` need not be as long as the input, only
+/// long enough for the items kept; what is after these stays as it is.
 ///
-/// Cost: one read of the input and one write of what is kept, by one kernel that chains its blocks' tiles ([`grid`](crate::grid)). The
-/// chain is cleared before; a [`Workspace`](crate::algorithms::Workspace) saves that for few tiles, and a single tile has no chain.
-/// Temporary memory: 16 bytes a tile of up to 54 KiB.
+/// Cost: one kernel reads the input once, writes the items kept once, and chains the tiles of its blocks ([`grid`](crate::grid)). The chain
+/// is cleared first, unless a [`Workspace`](crate::algorithms::Workspace) has room for it, or there is a single tile, which needs no chain.
+/// Temporary memory: 16 bytes for each tile of up to 54 KiB.
 ///
-/// Ready for numbers with `bind_second` of `LessThan`, `GreaterThan` and `NotEqual`. For others:
+/// Ready for numbers with `bind_second` of `LessThan`, `GreaterThan` and `NotEqual`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::select_if<MyItem, MyPredicate>);`.
 ///
-/// CUB: `DeviceSelect::If`. Thrust: `copy_if`, `remove_if` with the predicate negated.
+/// CUB: `DeviceSelect::If`. Thrust: `copy_if`, and `remove_if` with the negated predicate.
 ///
 /// ```
 /// use kernel_primitives::algorithms::select_if;
@@ -49,8 +48,8 @@ algorithm! {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `count` is empty, and the errors of a launch and of an
-/// allocation. An `out` that is too short for what is kept is a fault of the launch.
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `count` is empty, and the errors of a launch and of an allocation. If
+/// `out` is too short for the items kept, the launch faults.
 pub fn select_if<'a, 'o, 'c, I, S, P, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
@@ -74,9 +73,10 @@ algorithm! {
     select_flagged, "write `instantiate!(kernel_primitives::algorithms::select_flagged<{Self}, {F}>);` in your kernel module"
 }
 
-/// Keeps the items whose flags are true; a number is true if it is not 0. The shorter of items and flags says how many are looked at.
+/// Keeps the items whose flags are true. A number is true if it is not 0. If items and flags have different lengths, the call reads as many
+/// of each as the shorter one has.
 ///
-/// As [`select_if`]. CUB: `DeviceSelect::Flagged`. Thrust: `copy_if` with a stencil.
+/// Otherwise this works as [`select_if`]. CUB: `DeviceSelect::Flagged`. Thrust: `copy_if` with a stencil.
 ///
 /// Ready for numbers with flags of `bool`. For others, write `instantiate!(kernel_primitives::algorithms::select_flagged<MyItem, u8>);`.
 ///
@@ -134,7 +134,7 @@ where
     C: Choice<S::Item, F::Item> + KernelParam,
 {
     check_output(algorithm, "count", count.len(), 1)?;
-    // What there is both of counts.
+    // The shorter of the two counts.
     let len = if x.items() <= flags.items() { run.items(algorithm, &x)? } else { run.items(algorithm, &flags)? };
     let tiles = tiles::<S>(&run, len)?;
     chained::<u64>(run, tiles.len, (tiles.tile, device::STAGE_THREADS), |stream, dims, chain, launch| {
@@ -155,7 +155,7 @@ where
     })
 }
 
-/// The tiles of so many items.
+/// The tiles of `len` items.
 fn tiles<S: Source>(run: &Run<'_>, len: usize) -> Result<StagedTiles> {
     let bytes = size_of::<S::Item>();
     Ok(StagedTiles::new::<S>(bytes, len, run.blocks(Parameter::SelectBlocks, bytes)?))
@@ -166,14 +166,14 @@ algorithm! {
     partition, "write `instantiate!(kernel_primitives::algorithms::partition<{Self}, {P}>);` in your kernel module"
 }
 
-/// Puts the items for which `predicate` is true before the others: `out` begins with them, in the order of the input, the others
-/// follow, the input's last one first, and `count[0]` says where those begin.
+/// Moves the items for which `predicate` is true before the other items. `out` begins with the items for which it is true, in the order of
+/// the input. The other items follow in reverse order. `count[0]` is the number of the former, which is the place where the others begin.
 ///
-/// `out` may be longer than the input: the rest of it stays as it is. Cost and temporary memory: as [`select_if`], except that all items
-/// are written. [`stable_partition`] has the others in the order of the input.
+/// `out` may be longer than the input: the rest of it stays as it is. Cost and temporary memory are those of [`select_if`], except that all
+/// items are written. [`stable_partition`] keeps the order of the other items, too.
 ///
-/// Ready for numbers with `bind_second` of `LessThan`. For others:
-/// `instantiate!(kernel_primitives::algorithms::partition<MyItem, MyPredicate>);`.
+/// Ready for numbers with `bind_second` of `LessThan`. For others, write `instantiate!(kernel_primitives::algorithms::partition<MyItem,
+/// MyPredicate>);`.
 ///
 /// CUB: `DevicePartition::If`. Thrust: `partition_copy`.
 ///
@@ -233,12 +233,13 @@ where
     })
 }
 
-/// Puts the items for which `predicate` is true before the others, both in the order of the input; `count[0]` says where the others begin.
+/// Moves the items for which `predicate` is true before the other items. Both groups keep the order of the input. `count[0]` is the place
+/// where the others begin.
 ///
-/// As [`partition`], except that each item is read twice, and `predicate` is called twice: by two launches of one kernel. `count` is
-/// cleared before, and so is the chain, as for [`select_if`].
+/// Otherwise this works as [`partition`], except that two launches of one kernel read each item twice and call `predicate` twice. `count`
+/// is cleared first, and so is the chain, as for [`select_if`].
 ///
-/// Ready for the same. For others, write `instantiate!(kernel_primitives::algorithms::partition<MyItem, MyPredicate>);`.
+/// Ready for the same types. For others, write `instantiate!(kernel_primitives::algorithms::partition<MyItem, MyPredicate>);`.
 ///
 /// Thrust: `stable_partition_copy`.
 ///
@@ -321,7 +322,7 @@ mod tests {
     use crate::functor::{BindSecond, NotEqual, bind_second};
     use crate::input::Span;
 
-    /// Of an H200's 528 blocks, some thousand tiles fill each turn; as many turns as with the largest tiles.
+    /// On the 528 blocks of an H200, about a thousand tiles fill each turn. There are as many turns as with the largest tiles.
     #[test]
     fn tiles_fill_all_blocks_as_few_times_as_they_can() {
         let blocks = 528;

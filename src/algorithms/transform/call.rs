@@ -18,15 +18,15 @@ algorithm! {
 
 /// Applies a function to each item: `out[i] = f(x[i])`.
 ///
-/// Items are anything that [`input`](crate::input) makes. So this is also the algorithm for several inputs: `zip(&a, &b)` with
-/// [`of_pair`](crate::functor::of_pair)`(Add)`. Places are anything that [`output`](crate::output) makes. So it is the algorithm for
-/// several outputs, too: a function whose result is a pair writes to `zip(&mut a, &mut b)`. [`gather`] and [`generate`] are names for two
-/// other uses. `out` may be longer than the input: the rest of it stays as it is. A permutation of places names each at most once; for two
-/// items that go to one place, see [`scatter`].
+/// The input is a buffer, or what [`input`](crate::input) computes. So this algorithm also serves several inputs: `zip(&a, &b)` with
+/// [`of_pair`](crate::functor::of_pair)`(Add)`. The output is a buffer, or what [`output`](crate::output) makes of buffers. So it also
+/// serves several outputs: a function that returns a pair writes to `zip(&mut a, &mut b)`. [`gather`] and [`generate`] are names for two
+/// more uses. `out` may be longer than the input: the rest of it stays as it is. A permutation of places must name each place at most once;
+/// for two items that go to one place, see [`scatter`].
 ///
-/// Cost: one launch; accesses of 16 bytes where the buffers are aligned for them. No temporary memory.
+/// Cost: one launch. Accesses have 16 bytes if the buffers are aligned for that. No temporary memory.
 ///
-/// Ready for numbers with `Identity`, and for pairs of numbers with `of_pair` of `Add`, `Sub` and `Mul`. For others:
+/// Ready for numbers with `Identity`, and for pairs of numbers with `of_pair` of `Add`, `Sub` and `Mul`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::transform<f32, MyFn, f32>);`.
 ///
 /// CUB: `DeviceTransform::Transform`. Thrust: `transform`, `copy`.
@@ -46,7 +46,7 @@ where
     transform_by("transform", tiles, run.into(), x, f, out)
 }
 
-/// [`transform`] by a kernel.
+/// Runs [`transform`] with a kernel.
 fn transform_by<I, S, F, A, O>(
     algorithm: &str,
     tiles: Entry<transform_tiles<S, F, O>>,
@@ -74,7 +74,7 @@ algorithm! {
     generate, "write `instantiate!(kernel_primitives::algorithms::generate<{Self}, {O}>);` in your kernel module"
 }
 
-/// Writes a function of its index to each place: `out[i] = f(i)`.
+/// Writes to each place a function of its index: `out[i] = f(i)`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::generate;
@@ -92,8 +92,8 @@ algorithm! {
 ///
 /// Ready for `u64` with `Identity`. For others, write `instantiate!(kernel_primitives::algorithms::generate<MyFn, f32>);`.
 ///
-/// Thrust: `tabulate`, `sequence`; `generate` with a state that is a function of the index, such as
-/// [`Philox`](crate::thread::Philox)'s.
+/// Thrust: `tabulate`, `sequence`, and `generate` with a state that is a function of the index, such as the state of
+/// [`Philox`](crate::thread::Philox).
 ///
 /// # Errors
 /// Returns the errors of a launch.
@@ -115,8 +115,8 @@ algorithm! {
 
 /// Collects items by their indices: `out[i] = x[at[i]]`.
 ///
-/// Indices are integers of any type; one that `x` does not have is a fault of the launch. This is [`transform`] of
-/// [`permutation`]`(x, at)`, which other algorithms take as an input without a copy.
+/// Indices are integers of any type. If an index is out of bounds, the launch faults. This is [`transform`] of [`permutation`]`(x, at)`,
+/// which other algorithms can take as an input without a copy.
 ///
 /// ```
 /// use kernel_primitives::algorithms::gather;
@@ -158,15 +158,14 @@ algorithm! {
     scatter, "write `instantiate!(kernel_primitives::algorithms::scatter<{Self}, {P}>);` in your kernel module"
 }
 
-/// Puts items at indices: `out[at[i]] = x[i]`.
+/// Writes items to the places that indices name: `out[at[i]] = x[i]`.
 ///
-/// Indices are integers of any type. One that `out` does not have is a fault of the launch. The other places of `out` stay as they
-/// are.
+/// Indices are integers of any type. If an index is out of bounds, the launch faults. The other places of `out` stay as they are.
 ///
-/// Each index is there at most once. If two items go to one place, it holds one of them, unspecified which; or, of arrays and structs,
-/// parts of both. A checked emulator reports the race.
+/// Each index should come at most once. If two items go to one place, the place holds one of them, and it is unspecified which; for arrays
+/// and structs, it may hold parts of both. A checked emulator reports the race.
 ///
-/// Cost: one launch; reads are side by side, writes where they go.
+/// Cost: one launch. Reads are contiguous; writes go where the indices say.
 ///
 /// ```
 /// use kernel_primitives::algorithms::scatter;
@@ -188,7 +187,7 @@ algorithm! {
 /// Thrust: `scatter`.
 ///
 /// # Errors
-/// Returns [`Error::LengthMismatch`] if there are more or fewer indices than items, and the errors of a launch.
+/// Returns [`Error::LengthMismatch`] if `x` and `at` have different lengths, and the errors of a launch.
 pub fn scatter<'a, 'o, I, J, S, A, Tag>(
     run: impl Into<Run<'a>>,
     x: I,

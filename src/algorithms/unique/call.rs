@@ -15,12 +15,12 @@ algorithm! {
     unique, "write `instantiate!(kernel_primitives::algorithms::unique<{Self}>);` in your kernel module"
 }
 
-/// Keeps the first of each run of equal items: `out` begins with them, in order, and `count[0]` says how many they are.
+/// Keeps the first item of each run of equal items. `out` receives these items, in the order of the input, and `count[0]` their number.
 ///
-/// Equal is what `==` says: −0 and +0 are, and NaN equals nothing, so that each is a run of its own. `out` need not be as long as the
-/// input, only long enough: what is after the items kept stays as it is. If the input is sorted, this keeps each item once.
+/// Items are compared with `==`: −0 equals +0, and NaN equals nothing, so each NaN is a run of its own. `out` need not be as long as the
+/// input, only long enough for the items kept; what is after these stays as it is. If the input is sorted, each distinct item is kept once.
 ///
-/// Cost: as [`select_if`](crate::algorithms::select_if).
+/// Cost: that of [`select_if`](crate::algorithms::select_if).
 ///
 /// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::unique<MyItem>);`.
 ///
@@ -42,8 +42,8 @@ algorithm! {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `count` is empty, and the errors of a launch and of an allocation. An `out` that is too short
-/// for what is kept is a fault of the launch.
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `count` is empty, and the errors of a launch and of an allocation. If
+/// `out` is too short for the items kept, the launch faults.
 pub fn unique<'a, 'o, 'c, I, S, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
@@ -66,12 +66,12 @@ algorithm! {
     unique_by_key, "write `instantiate!(kernel_primitives::algorithms::unique_by_key<{Self}, {V}>);` in your kernel module"
 }
 
-/// Keeps the first key of each run of equal ones, and its value: `out_keys` and `out_values` begin with them, in order, and `count[0]`
-/// says how many they are.
+/// Keeps the first key of each run of equal keys, and its value. `out_keys` and `out_values` receive these, in the order of the input, and
+/// `count[0]` their number.
 ///
-/// As [`unique`], which says what is equal. CUB: `DeviceSelect::UniqueByKey`. Thrust: `unique_by_key_copy`.
+/// Otherwise this works as [`unique`]. CUB: `DeviceSelect::UniqueByKey`. Thrust: `unique_by_key_copy`.
 ///
-/// Ready for keys of `i32`, `i64`, `u32` and `u64` with values of any numbers. For others:
+/// Ready for keys of `i32`, `i64`, `u32` and `u64` with values of any numbers. For others, write
 /// `instantiate!(kernel_primitives::algorithms::unique_by_key<MyKey, MyValue>);`.
 ///
 /// ```
@@ -91,8 +91,8 @@ algorithm! {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) unless there are as many values as keys, and the errors of [`unique`]. Outputs that are too short
-/// for what is kept are a fault of the launch.
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `keys` and `values` have different lengths, and the errors of
+/// [`unique`]. If an output is too short for the keys kept, the launch faults.
 pub fn unique_by_key<'a, 'o, 'p, 'c, I, J, K, V, Tag>(
     run: impl Into<Run<'a>>,
     keys: I,
