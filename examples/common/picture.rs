@@ -18,7 +18,7 @@ impl Picture {
         Self { width, pixels }
     }
 
-    /// Writes the picture to the path that the user gave, or else to `target/pictures`, and prints where it is.
+    /// Writes the picture to the path that the user gave, or to a default path in `target/pictures`, and prints the path.
     pub(crate) fn write(&self, path: Option<OsString>, default: &str) -> io::Result<()> {
         let path = path.map_or_else(|| PathBuf::from("target/pictures").join(default), PathBuf::from);
         if let Some(folder) = path.parent() {
@@ -37,7 +37,7 @@ impl Picture {
     }
 }
 
-/// A number from 0 to 1 as a colour, from black over red to light yellow: what Matplotlib calls `inferno`.
+/// Converts a number from 0 to 1 to a colour from black through red to light yellow, as Matplotlib's `inferno` does.
 #[allow(dead_code, reason = "not every example has numbers to show")]
 pub(crate) fn heat_colour(value: f64) -> [u8; 3] {
     const COLOURS: [[f64; 3]; 8] = [

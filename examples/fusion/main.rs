@@ -1,11 +1,11 @@
-//! One expression of five operands, one kernel: `a = b + c * d + sin(e) * f + 10`.
+//! One expression of five operands is one kernel: `a = b + c * d + sin(e) * f + 10`.
 //!
 //! ```text
 //! cargo run --release --example fusion
 //! ```
 //!
-//! Nothing is computed when the expression is built; the assignment computes all of it in one launch, without a temporary. The
-//! kernel that a GPU of compute capability 9.0 runs is printed, in a build with the feature `cuda`.
+//! Nothing is computed when the expression is built. The assignment computes all of it in one launch, without a temporary. In a build with
+//! the feature `cuda`, the program prints the kernel that a GPU of compute capability 9.0 runs.
 
 use std::time::Instant;
 

@@ -1,14 +1,14 @@
-//! The heat equation on a square plate, by finite differences: one kernel a step, a stencil.
+//! The heat equation on a square plate, by finite differences. Each step is one kernel, a stencil.
 //!
 //! ```text
 //! cargo run --release --example heat [picture.png]
 //! ```
 //!
-//! A step changes each inner point by the difference between its neighbours' mean and itself.
-//! A product of sines is an eigenfunction of the step: each step multiplies it by the same factor, which is checked.
+//! A step moves each inner point towards the mean of its neighbours. A product of sines is an eigenfunction of the step: each step
+//! multiplies it by the same factor. The program checks that.
 //!
-//! Then a plate is split over all devices, as rows of its points. Each device gets a row of each neighbour at each step, and the result is that
-//! of one device, bit for bit.
+//! Then the rows of a plate are split over all devices. At each step, each device gets one row from each neighbouring device. The results
+//! have the same bits as on one device.
 //!
 //! ```text
 //! KERNEL_PRIMITIVES_DEVICES=emulator:4 cargo run --release --example heat
@@ -34,11 +34,11 @@ use picture::{Picture, heat_colour};
 
 /// Points along an edge.
 const N: usize = 402;
-/// The time step in units of the squared grid distance over the diffusivity: at most 1/4 is stable.
+/// The time step, in units of the squared grid distance divided by the diffusivity. At most 1/4 is stable.
 const RATE: f64 = 0.2;
 const STEPS: i32 = 200;
 
-/// Points along an edge of the picture's plates.
+/// Points along an edge of the plates in the picture.
 const SMALL: usize = 200;
 /// The discs: row, column and radius.
 const DISCS: [(f64, f64, f64); 5] =
@@ -71,12 +71,12 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What lies inside the edge.
+/// The points inside the edge.
 fn inner(plate: &Tensor<f64>) -> Result<Tensor<f64>> {
     plate.slice((1..-1, 1..-1))
 }
 
-/// A plate whose edge is held at 0. Two tensors take turns, and no step writes their edges.
+/// A plate whose edge stays at 0. Steps write two tensors in turn, and do not write their edges.
 struct Plate {
     tensors: [Tensor<f64>; 2],
     steps: usize,
@@ -94,7 +94,7 @@ impl Plate {
         &self.tensors[self.steps % 2]
     }
 
-    /// Makes one kernel a step.
+    /// Runs one kernel for each step.
     fn advance(&mut self, steps: usize) -> Result<()> {
         for _ in 0..steps {
             let (now, next) = (self.now(), &self.tensors[(self.steps + 1) % 2]);
@@ -109,7 +109,7 @@ impl Plate {
     }
 }
 
-/// A step of the points inside an edge that is held at 0.
+/// A step of the points inside an edge that stays at 0.
 fn step(plate: &Expr<f64>) -> Expr<f64> {
     stencil(plate, Boundary::Constant(0.0), |n| {
         let around = n.at([-1, 0]) + n.at([1, 0]) + n.at([0, -1]) + n.at([0, 1]);
@@ -117,7 +117,7 @@ fn step(plate: &Expr<f64>) -> Expr<f64> {
     })
 }
 
-/// The points inside the edge, split over all devices, beside those of the first device alone.
+/// Computes the points inside the edge, split over all devices, and compares them with those of the first device alone.
 fn over_all_devices() -> Result<()> {
     let split = Split::even(&Devices::all()?)?;
     let shape = [N - 2, N - 2];
@@ -125,7 +125,7 @@ fn over_all_devices() -> Result<()> {
         let distance = square(axis_index::<f64>(0) - 130.0) + square(axis_index::<f64>(1) - 220.0);
         select(lt(distance, scalar(8100.0)), scalar(1.0), scalar(0.0))
     };
-    // Room for a row on each side of each device's: a stencil that reads one row up and down copies these alone.
+    // There is room for one row on each side of a device's rows. A stencil that reads one row up and down copies only these.
     let plate = || SplitTensor::<f64>::uninit_with_halo(&split, shape, 1);
     let (mut now, mut next) = (plate()?, plate()?);
     now.assign(disc())?;
@@ -153,7 +153,7 @@ fn over_all_devices() -> Result<()> {
     Ok(())
 }
 
-/// The discs as they cool, side by side.
+/// The discs at four times as they cool, side by side.
 fn picture(stream: &Stream) -> Result<Picture> {
     let start = Tensor::zeros(stream, [SMALL, SMALL])?;
     for (row, column, radius) in DISCS {
@@ -165,7 +165,7 @@ fn picture(stream: &Stream) -> Result<Picture> {
     for steps in SHOWN {
         plate.advance(steps - plate.steps)?;
         let panel = plate.now().to_vec()?;
-        // Each value is a mean of values before it.
+        // Each value is a mean of earlier values.
         assert!(panel.iter().all(|value| (0.0..=1.0 + 1e-12).contains(value)));
         panels.push(panel);
     }

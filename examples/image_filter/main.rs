@@ -1,4 +1,4 @@
-//! Filters of a picture: a blur, and edges by Sobel's operator, each one kernel that reads neighbours.
+//! Filters of a picture: a blur, and edges by Sobel's operator. Each filter is one kernel that reads neighbours.
 //!
 //! ```text
 //! cargo run --release --example image_filter [picture.png]
@@ -30,7 +30,7 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     let blurred = Tensor::<u8>::uninit(&stream, [HEIGHT, WIDTH, 3])?;
     blurred.assign(to_bytes(blur(&picture)))?;
 
-    // Of the brightness, which is computed on the way.
+    // The edges are those of the brightness, which is computed on the way.
     let channel = |c: isize| picture.slice((.., .., c)).map(|channel| channel.cast::<f32>());
     let grey = channel(0)? * 0.299 + channel(1)? * 0.587 + channel(2)? * 0.114;
     let edges = Tensor::<u8>::uninit(&stream, [HEIGHT, WIDTH])?;
@@ -52,7 +52,7 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Weights 1 2 1 along both axes, of each channel.
+/// Blurs each channel with the weights 1 2 1 along both axes.
 fn blur(picture: &Tensor<u8>) -> Expr<f32> {
     stencil(picture.cast::<f32>(), Boundary::Clamp, |n| {
         let mut sum = scalar(0.0f32);
@@ -82,7 +82,7 @@ fn to_bytes(x: impl Operand<Elem = f32>) -> Expr<u8> {
     clamp(x, 0.0, 255.0).round().cast()
 }
 
-/// The same by loops over the pixels, in `f64`; rounding may differ by one.
+/// Computes the same by loops over the pixels, in `f64`. Results may differ by one, because of rounding.
 fn check(scene: &[u8], blurred: &[u8], edges: &[u8]) {
     let at = |r: isize, c: isize, channel: usize| {
         let (r, c) = (r.clamp(0, HEIGHT as isize - 1) as usize, c.clamp(0, WIDTH as isize - 1) as usize);
@@ -104,7 +104,7 @@ fn check(scene: &[u8], blurred: &[u8], edges: &[u8]) {
     }
 }
 
-/// Red, green and blue of each pixel: for each the nearest ball that the ray from the eye meets, or the floor, or the sky.
+/// Red, green and blue of each pixel. A pixel shows the nearest ball that the ray from the eye meets, or the floor, or the sky.
 fn scene() -> Vec<u8> {
     type Point = [f64; 3];
     const BALLS: [(Point, f64, Point); 3] = [

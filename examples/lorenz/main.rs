@@ -1,21 +1,21 @@
-//! An ensemble of Lorenz systems, each with a parameter of its own, integrated in four ways.
+//! An ensemble of Lorenz systems, each with its own parameter, which is integrated in four ways.
 //!
 //! ```text
 //! cargo run --release --example lorenz [systems] [steps] [picture.png]
 //! ```
 //!
-//! ẋ = σ (y − x), ẏ = R x − y − x z, ż = x y − b z, with σ = 10, b = 8/3 and R from 0.1 to 50, from (10, 10, 10) on, by the
-//! fourth-order method of Runge and Kutta with steps of 0.01. The ways differ in how much one kernel does:
+//! The equations are ẋ = σ (y − x), ẏ = R x − y − x z, ż = x y − b z, with σ = 10, b = 8/3 and R from 0.1 to 50. Each system starts at (10,
+//! 10, 10). The integrator is the fourth-order method of Runge and Kutta with steps of 0.01. The ways differ in how much one kernel does:
 //!
 //! 1. one operation, as in libraries of array operations,
-//! 2. what somebody fused by hand: a stage's derivatives, a stage's argument, the sum of the stages,
+//! 2. operations that a person has fused by hand: the derivatives of a stage, the argument of a stage, the sum of the stages,
 //! 3. the expressions of a stage,
-//! 4. the whole step: the integrator, a generic function, is called once with symbolic values and traced.
+//! 4. the whole step: the integrator, a generic function, is called once with symbolic values, which record its operations.
 //!
-//! The first and the last are the same function, [`step`], of other types.
+//! The first and the last way call the same function, [`step`], with different types.
 //!
-//! The PNG shows which heights `z` the systems visit: `R` from left to right, `z` from the bottom up. A system with a small `R` comes
-//! to rest at one height. Past about 24, chaos begins.
+//! The PNG shows which heights `z` the systems visit: `R` grows from left to right, and `z` from bottom to top. A system with a small `R`
+//! comes to rest at one height. Above about 24, chaos begins.
 
 mod kernels;
 #[path = "../common/picture.rs"]
@@ -33,7 +33,7 @@ use picture::{Picture, heat_colour};
 /// The length of a step.
 const DT: f64 = 0.01;
 
-/// What the integrator calculates with.
+/// The type of the integrator's numbers.
 trait Number: Clone + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Mul<f64, Output = Self> {}
 impl<T: Clone + Add<Output = T> + Sub<Output = T> + Mul<Output = T> + Mul<f64, Output = T>> Number for T {}
 
@@ -56,7 +56,7 @@ fn step<T: Number>(r: &T, state: [T; 3]) -> [T; 3] {
     })
 }
 
-/// A tensor whose operations are kernels of their own, with a new tensor as result.
+/// A tensor whose operations are kernels of their own. Each makes a new tensor.
 #[derive(Clone)]
 struct Eager(Tensor<f64>);
 
@@ -96,7 +96,7 @@ impl Mul<f64> for Eager {
     }
 }
 
-/// The systems' parameters, and where each begins.
+/// The parameters of the systems, and their initial states.
 struct Ensemble {
     stream: Stream,
     r: Vec<f64>,
@@ -105,7 +105,7 @@ struct Ensemble {
 
 type States = [Vec<f64>; 3];
 
-/// From the start to the states after all steps.
+/// Computes the states after all steps.
 type Way = fn(&Ensemble) -> Result<States>;
 
 impl Ensemble {
@@ -202,17 +202,17 @@ impl Ensemble {
         read(&state)
     }
 
-    /// The states, and the kernel that advances them by a step.
+    /// Returns the states, and the kernel that advances them by a step.
     fn kernel(&self) -> Result<([Tensor<f64>; 3], Prepared)> {
         let r = self.tensor(&self.r)?.expr();
         let state = self.tensors()?;
-        // The integrator runs here, once; its result is what the kernel computes, of multiply-adds.
+        // The integrator runs here, once. The kernel computes its result, with contracted multiplications and additions.
         let next = step(&r, state.clone().map(Operand::expr)).map(Expr::contract);
         let kernel = Prepared::new(state.iter().zip(&next).map(|(x, next)| x.to(next)))?;
         Ok((state, kernel))
     }
 
-    /// How often each system visits each height, as a picture: a column a system.
+    /// Draws how often each system visits each height. The picture has one column for each system.
     fn picture(&self) -> Result<Picture> {
         const HEIGHT: usize = 360;
         const HIGHEST: f64 = 90.0;

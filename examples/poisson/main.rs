@@ -1,14 +1,14 @@
-//! Poisson's equation by conjugate gradients: a sparse matrix from a Matrix Market file, and all steps on the device.
+//! Poisson's equation, by conjugate gradients. The sparse matrix is from a Matrix Market file, and all steps run on the device.
 //!
 //! ```text
 //! cargo run --release --example poisson [matrix.mtx]
 //! ```
 //!
-//! The matrix that comes with the example is the Laplacian on the shape of an L. A file of one's own has a symmetric positive definite
+//! The matrix that comes with the example is the Laplacian on an L-shaped region. Your own file must have a symmetric positive definite
 //! matrix of real or integer values. Every source is 1.
 //!
-//! A step is one sparse product, two scalar products and two kernels of vector updates. Two steps are captured as a graph; the host
-//! looks at the residual once in a while. At the end the host computes the residual anew, from the file's triplets.
+//! A step takes one sparse product, two scalar products and two kernels that update vectors. A graph captures two steps. The host reads the
+//! residual from time to time. At the end, the host computes the residual again from the triplets of the file.
 
 use std::error::Error;
 use std::fs::File;
@@ -18,13 +18,13 @@ use kernel_primitives::expr::{Tensor, assign_all, dot};
 use kernel_primitives::functor::Add;
 use kernel_primitives::{Device, Result, Stream};
 
-/// How it is made is said in the file. Part of the program, so that it runs anywhere.
+/// The file says how it was made. It is part of the program, so that the program runs anywhere.
 const L_SHAPE: &[u8] = include_bytes!("l_shape.mtx");
 
-/// The residual's norm at the end, as a part of the right-hand side's.
+/// The norm of the residual at the end, divided by that of the right-hand side.
 const TOLERANCE: f64 = 1e-10;
 
-/// Steps between two looks at the residual. An even number.
+/// The number of steps after which the host reads the residual again. It must be even.
 const STEPS: usize = 20;
 
 fn main() -> std::result::Result<(), Box<dyn Error>> {
@@ -42,7 +42,7 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     let sources = vec![1.0; a.rows()];
     let mut solver = Solver::new(&stream, &a, &sources)?;
     let goal = TOLERANCE * solver.residual()?;
-    // The first steps find the memory that the graph needs.
+    // The first steps take the memory that the graph needs.
     solver.two_steps(&stream)?;
     let graph = stream.capture(|captured| solver.two_steps(captured))?;
     let mut steps = 2;
@@ -84,7 +84,7 @@ struct Solver<'a> {
     p: Tensor<f64>,
     /// `A p`.
     q: Tensor<f64>,
-    /// The squares of the residual's norm before and after a step. They take turns.
+    /// The squares of the residual's norm before and after a step, in turn.
     squares: [Tensor<f64>; 2],
     /// `p · A p`.
     energy: Tensor<f64>,
@@ -109,7 +109,7 @@ impl<'a> Solver<'a> {
         Ok(solver)
     }
 
-    /// Makes two steps, after which the squares are where they were.
+    /// Makes two steps, after which the squares are in their original places.
     fn two_steps(&mut self, stream: &Stream) -> Result<()> {
         self.step(stream, 0)?;
         self.step(stream, 1)

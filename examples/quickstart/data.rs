@@ -1,4 +1,4 @@
-//! The numbers to work on, from a `.npy` file or from the one that comes with the example.
+//! The numbers to work on: from a `.npy` file, or from the file that comes with the example.
 
 use std::error::Error;
 use std::fs::File;
@@ -7,17 +7,17 @@ use std::path::Path;
 
 use kernel_primitives::interop::npy::{NpyArray, NpyHeader, NpyType};
 
-/// See `DATA.md`. Part of the program, so that it runs anywhere.
+/// See `DATA.md`. It is part of the program, so that the program runs anywhere.
 const CO2: &[u8] = include_bytes!("co2.npy");
 
-/// A series of finite values, at least one.
+/// A series of finite values, with at least one value.
 pub(crate) struct Series {
-    /// Where it is from.
+    /// The source of the series.
     pub(crate) name: String,
     pub(crate) values: Vec<f32>,
-    /// What one of the values is called, in the plural.
+    /// The name of the values, in the plural.
     pub(crate) items: &'static str,
-    /// The unit with a space before it, or nothing.
+    /// The unit after a space, or an empty string.
     pub(crate) unit: &'static str,
 }
 
@@ -36,7 +36,7 @@ impl Series {
     }
 }
 
-/// The elements of a file of `float32` or `float64`, which are rounded to `float32`, in C order.
+/// Reads the elements of a file of `float32` or `float64`, in C order, and rounds them to `float32`.
 pub(crate) fn values<R: Read>(open: impl Fn() -> io::Result<R>) -> Result<Vec<f32>, Box<dyn Error>> {
     let values = match NpyHeader::read_from(open()?)?.element() {
         NpyType::F64 => {

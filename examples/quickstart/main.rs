@@ -1,4 +1,4 @@
-//! Mean and standard deviation of a series, on a GPU or in the emulator, checked against the CPU.
+//! Mean and standard deviation of a series, on a GPU or in the emulator. The CPU checks the results.
 //!
 //! ```text
 //! cargo run --release --example quickstart [file.npy]
@@ -22,13 +22,13 @@ use kernels::{Difference, SquaredDistance, map_and_sum};
 /// Threads in a block.
 const BLOCK: usize = 256;
 
-/// Items a thread handles at a time: 16 bytes.
+/// Items that a thread handles at a time: 16 bytes.
 const ITEMS: usize = 4;
 
-/// Launches that are timed after the first.
+/// Launches that are timed after the first one.
 const REPEATS: usize = 11;
 
-/// The largest error that passes, as a share of the values' range; of its square, for squares.
+/// The largest error that passes, as a share of the range of the values, or, for squares, of its square.
 const BOUND: f64 = 1e-5;
 
 fn main() -> ExitCode {
@@ -53,8 +53,8 @@ fn run() -> Result<(), Box<dyn Error>> {
     println!("device  {device}: {}", device.reason());
     let stream = device.stream()?;
 
-    // The first pass: how far each value is from the first one, and the sum of that. Small numbers lose less to rounding
-    // than the values themselves would.
+    // The first pass computes how far each value is from the first one, and the sum of these differences. They lose less to rounding than
+    // the values would, because they are small.
     let from = series.values[0];
     let values = stream.buffer_from(&series.values)?;
     let mut changes = stream.buffer_uninit::<f32>(n)?;
@@ -63,14 +63,14 @@ fn run() -> Result<(), Box<dyn Error>> {
         let f = Difference { from };
         map_and_sum::<Difference, ITEMS>::launch(&stream, dims(n), &values, &mut changes, &mut sums, f)
     };
-    // On a GPU the first launch loads the kernel, and compiles it if there is PTX only.
+    // On a GPU, the first launch loads the kernel. If there is only PTX, it also compiles the kernel.
     let first = timed(&stream, &mut launch)?;
     let mut times = (0..REPEATS).map(|_| timed(&stream, &mut launch)).collect::<Result<Vec<_>, _>>()?;
     times.sort();
     println!("time    first launch {first:.1?}, median of {REPEATS} more {:.1?}", times[REPEATS / 2]);
     let mean_change = total(&stream, sums)? / n as f32;
 
-    // The second pass starts from the first one's output, which has not left the device.
+    // The second pass starts with the output of the first one, which stays on the device.
     let mut squares = stream.buffer_uninit::<f32>(n)?;
     let mut sums = stream.buffer_uninit::<f32>(blocks(n))?;
     let f = SquaredDistance { centre: mean_change };
@@ -87,20 +87,20 @@ fn run() -> Result<(), Box<dyn Error>> {
     ];
     println!("errors  largest difference from the CPU in f64, as a share of the values' range; bound {BOUND:e}");
     println!("        {}", errors.map(|(what, error)| format!("{what} {error:.1e}")).join(", "));
-    // So written, a NaN does not pass.
+    // Written this way, a NaN does not pass.
     if !errors.iter().all(|&(_, error)| error <= BOUND) {
         return Err(format!("an error is above the bound of {BOUND:e}").into());
     }
 
     let Series { items, unit, .. } = series;
     let (mean, deviation) = (f64::from(from) + f64::from(mean_change), f64::from(variance).sqrt());
-    // Four digits of the deviation, and as many decimals of the mean.
+    // The deviation has four digits, and the mean has as many decimals.
     let decimals = (3.0 - deviation.log10().floor()).clamp(0.0, 12.0) as usize;
     println!("\n{n} {items}: mean {mean:.decimals$}{unit}, standard deviation {deviation:.decimals$}{unit}");
     Ok(())
 }
 
-/// The blocks that `items` items need, and so the number of sums that they leave.
+/// The number of blocks for `items` items, which is also the number of sums that they leave.
 fn blocks(items: usize) -> usize {
     items.div_ceil(BLOCK * ITEMS)
 }
@@ -109,7 +109,7 @@ fn dims(items: usize) -> Dims {
     Dims::new(blocks(items) as u32, BLOCK as u32)
 }
 
-/// The sum of all elements: each launch leaves one for every 1024.
+/// The sum of all elements. Each launch leaves one sum for every 1024 elements.
 fn total(stream: &Stream, mut parts: Buffer<f32>) -> kernel_primitives::Result<f32> {
     while parts.len() > 1 {
         let mut fewer = stream.buffer_uninit::<f32>(blocks(parts.len()))?;
@@ -119,20 +119,20 @@ fn total(stream: &Stream, mut parts: Buffer<f32>) -> kernel_primitives::Result<f
     Ok(parts.to_vec()?[0])
 }
 
-/// The device's time for what `work` puts on the stream.
+/// The time that the device takes for the work that `work` puts on the stream.
 fn timed(stream: &Stream, work: impl FnOnce() -> kernel_primitives::Result<()>) -> kernel_primitives::Result<Duration> {
     let start = stream.record()?;
     work()?;
     stream.record()?.since(&start)
 }
 
-/// The same figures from the CPU, in f64.
+/// The same figures, computed on the CPU in `f64`.
 struct Reference {
     changes: Vec<f64>,
     mean_change: f64,
     squares: Vec<f64>,
     variance: f64,
-    /// The largest change either way; never zero.
+    /// The largest change up or down, but never zero.
     range: f64,
 }
 
@@ -149,7 +149,7 @@ impl Reference {
     }
 }
 
-/// The largest difference between elements at the same place; NaN if one is.
+/// The largest difference between elements at the same place, or NaN if one of the differences is NaN.
 fn largest_error(results: &[f32], reference: &[f64]) -> f64 {
     assert_eq!(results.len(), reference.len());
     let differences = results.iter().zip(reference).map(|(&result, reference)| (f64::from(result) - reference).abs());

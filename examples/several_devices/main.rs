@@ -1,4 +1,4 @@
-//! One program on one device and on several: `x = i / n`, `y = sin(2x) + sqrt(1 - x²)`, and the elements of `y` in order.
+//! One program for one device and for several. It computes `x = i / n`, `y = sin(2x) + sqrt(1 - x²)`, and sorts the elements of `y`.
 //!
 //! ```text
 //! cargo run --release --example several_devices
@@ -6,9 +6,10 @@
 //! SOLVER_DEVICES=memory=40G,count=2 cargo run --release --features cuda --example several_devices
 //! ```
 //!
-//! Vectors are split over all devices that filters keep. Each device computes its part, and indices count over the whole, so that the
-//! program is the same for any number of devices. The mean is formed on each and then across. Of the sorted elements each device has as many
-//! as of the others: the first one the smallest. At the end, devices of the emulator with little memory sort more keys than one of them holds.
+//! Vectors are split over all devices that filters keep. Each device computes its part. Indices count over the whole vector, so the program
+//! is the same for any number of devices. Each device computes a partial mean, and these are combined. After the sort, all devices have
+//! equally many elements, and the first device has the smallest. At the end, devices of the emulator with little memory sort more keys than
+//! one of them can hold.
 
 use std::time::Instant;
 
@@ -19,7 +20,7 @@ use kernel_primitives::split::sort_keys;
 use kernel_primitives::{Devices, EmulatorOptions, Error, Result, Split, SplitBuffer};
 
 const LEN: usize = 1 << 22;
-/// Keys of which one device does not hold as many.
+/// The number of keys, which is larger than one device can hold.
 const MANY: usize = 1 << 20;
 
 fn main() -> Result<()> {
@@ -31,7 +32,7 @@ fn main() -> Result<()> {
 
     let n = LEN as f64;
     let (x, y) = (SplitTensor::<f64>::uninit(&split, LEN)?, SplitTensor::<f64>::uninit(&split, LEN)?);
-    // The first time, kernels are made and loaded.
+    // The first round makes and loads the kernels.
     for _ in 0..2 {
         let start = Instant::now();
         x.assign(element_index::<f64>() / n)?;
@@ -46,7 +47,7 @@ fn main() -> Result<()> {
         let expected = (2.0 * x).sin() + (1.0 - x * x).sqrt();
         assert!((y - expected).abs() < 1e-14, "element {i}: {y}, not {expected}");
     }
-    // The mean is the integral from 0 to 1, but for the first and the last half of a step.
+    // The mean is the integral from 0 to 1, except for the first and the last half of a step.
     let integral = (1.0 - f64::cos(2.0)) / 2.0 + std::f64::consts::FRAC_PI_4;
     let mean = y.mean().item()?;
     println!("mean {mean:.9}, integral {integral:.9}");
@@ -65,7 +66,7 @@ fn main() -> Result<()> {
     more_than_one_device_holds()
 }
 
-/// Sorts keys over eight devices, of which each has memory for seven eighths of them.
+/// Sorts keys over eight devices. Each device has memory for seven eighths of the keys.
 fn more_than_one_device_holds() -> Result<()> {
     let mut options = EmulatorOptions::default();
     (options.memory_bytes, options.checked) = (Some(MANY / 8 * 7 * size_of::<u32>()), false);

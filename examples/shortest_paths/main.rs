@@ -1,15 +1,15 @@
-//! Shortest paths over a landscape: products of a sparse matrix and a vector in which sums are minima and products are sums.
+//! Shortest paths over a landscape, by products of a sparse matrix and a vector that take minima for sums and sums for products.
 //!
 //! ```text
 //! cargo run --release --example shortest_paths [picture.png]
 //! ```
 //!
-//! A step from a field to one beside it costs what the other field's ground does. The matrix has a row for each field with the costs of
-//! the steps to it. Multiplied by the distances so far, by minimum and sum, it gives those of ways that are one step longer; an
-//! epilogue keeps the old distance where that is smaller (Bellman and Ford). The products run until nothing changes. Dijkstra's
-//! algorithm on the host checks every distance.
+//! A step from a field to its neighbour costs what the ground of the neighbour costs. The matrix has a row for each field, with the costs
+//! of the steps to it. Its product with the distances so far, by minimum and sum, gives the distances of paths that are one step longer. An
+//! epilogue keeps the old distance if that is smaller (Bellman and Ford). The products run until no distance changes. Dijkstra's algorithm
+//! on the host checks every distance.
 //!
-//! The PNG shows the ground, and the distances with the ways from three fields at the edge to the corner where all begin.
+//! The PNG shows the ground, the distances, and the paths from three fields at the edge to the corner where all paths begin.
 
 #[path = "../common/picture.rs"]
 mod picture;
@@ -31,7 +31,7 @@ use picture::{Picture, heat_colour};
 /// Fields along an edge.
 const N: usize = 240;
 
-/// Products between two looks at whether something changed. An even number.
+/// The number of products after which the host checks whether a distance has changed. It must be even.
 const STEPS: usize = 32;
 
 fn main() -> std::result::Result<(), Box<dyn Error>> {
@@ -81,7 +81,7 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The distances from field 0, and the number of products.
+/// Returns the distances from field 0, and the number of products.
 fn distances(stream: &Stream, steps: &Csr<f32>) -> Result<(Vec<f32>, usize)> {
     let mut start = vec![f32::INFINITY; N * N];
     start[0] = 0.0;
@@ -104,7 +104,7 @@ fn distances(stream: &Stream, steps: &Csr<f32>) -> Result<(Vec<f32>, usize)> {
     }
 }
 
-/// The fields beside one.
+/// The neighbours of a field.
 fn beside(field: usize) -> impl Iterator<Item = usize> {
     let (row, column) = (field / N, field % N);
     [
@@ -117,7 +117,7 @@ fn beside(field: usize) -> impl Iterator<Item = usize> {
     .flatten()
 }
 
-/// What the ground costs, 1 to 9: hills of several sizes.
+/// The cost of the ground of each field, from 1 to 9: hills of several sizes.
 fn ground() -> Vec<u32> {
     let wave =
         |row: f64, column: f64, size: f64| (row / size).sin() * (column / size + (row / size / 3.0).cos() * 2.0).cos();

@@ -1,4 +1,4 @@
-//! The table of tuning values, what counts on the device at hand, and one call with others.
+//! Prints the table of tuning values and the values that the device at hand uses, and makes one call with other values.
 //!
 //! ```text
 //! cargo run --example tuning
@@ -17,7 +17,7 @@ fn main() -> Result<()> {
     let tuning = Tuning::of(&device)?;
     println!("What counts on {device}{file}:\n\n{tuning}");
 
-    // Tiles that do not find their places themselves have them found by a launch before.
+    // If tiles do not search for their own places, an earlier launch finds these.
     let mut found = tuning.clone();
     found.set(Parameter::MergeSearching, None, 0)?;
     let stream = device.stream()?;

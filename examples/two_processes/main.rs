@@ -1,4 +1,4 @@
-//! A line through points that two processes share: each sums up its own points, and the group adds the sums.
+//! Fits a line through points that two processes share. Each process adds up its own points, and the group adds the sums.
 //!
 //! ```text
 //! cargo run --release --example two_processes
@@ -8,8 +8,8 @@
 //! mpirun -n 2 -x KERNEL_PRIMITIVES_GROUP=127.0.0.1:15123 target/release/examples/two_processes
 //! ```
 //!
-//! Without a launcher, the program starts itself as so many processes of this machine. Each has a GPU, or the emulator where there is none;
-//! `KERNEL_PRIMITIVES_DEVICE=emulator` takes it everywhere.
+//! Without a launcher, the program starts itself as several processes of this machine. Each process has a GPU, or the emulator if there is
+//! none. `KERNEL_PRIMITIVES_DEVICE=emulator` makes all processes use the emulator.
 
 use std::env;
 use std::net::TcpListener;
@@ -18,13 +18,13 @@ use std::process::{Child, Command, exit};
 use kernel_primitives::expr::{Reductions, Tensor, element_index, sin};
 use kernel_primitives::{Error, Group, GroupOptions, ReduceOp, Result};
 
-/// The points of all processes.
+/// The number of points of all processes.
 const POINTS: usize = 1 << 20;
 
 fn main() -> Result<()> {
     match GroupOptions::from_environment() {
         Ok(options) => member(&options),
-        // No launcher has started this.
+        // No launcher has started this process.
         Err(Error::Group { .. }) => {
             let size = env::args().nth(1).map_or(2, |size| size.parse().expect("a number of processes"));
             start(size);
@@ -34,7 +34,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// Starts so many processes with the variables of torchrun, and waits for them.
+/// Starts `size` processes with the variables of torchrun, and waits for them.
 fn start(size: usize) {
     let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
     let program = env::current_exe().expect("the path of this program");
@@ -52,7 +52,7 @@ fn start(size: usize) {
     }
 }
 
-/// What one of the processes does.
+/// Runs one of the processes.
 fn member(options: &GroupOptions) -> Result<()> {
     let group = Group::new(&options.device()?, options)?;
     let stream = group.device().stream()?;
@@ -60,7 +60,7 @@ fn member(options: &GroupOptions) -> Result<()> {
     let (first, end) = (POINTS * rank / size, POINTS * (rank + 1) / size);
     println!("rank {rank} of {size} on {}: points {first}..{end}", group.device());
 
-    // A line with waves.
+    // The points are on a line with waves.
     let (x, y) = (Tensor::<f64>::uninit(&stream, end - first)?, Tensor::<f64>::uninit(&stream, end - first)?);
     x.assign((element_index::<f64>() + first as f64) / POINTS as f64)?;
     y.assign(&x * 3.0 + 2.0 + sin(&x * 40.0) * 0.1)?;
@@ -71,7 +71,7 @@ fn member(options: &GroupOptions) -> Result<()> {
     let sums = sums.to_vec()?;
     let (slope, intercept) = line([sums[0], sums[1], sums[2], sums[3]]);
 
-    // All members have the same line.
+    // All members get the same line.
     let mut lines = stream.buffer_zeroed::<f64>(2 * size)?;
     group.all_gather(&stream, &stream.buffer_from(&[slope, intercept])?, &mut lines)?;
     assert!(lines.to_vec()?.chunks_exact(2).all(|line| line == [slope, intercept]));
@@ -80,18 +80,18 @@ fn member(options: &GroupOptions) -> Result<()> {
         check(slope, intercept);
         println!("checked against the CPU");
     }
-    // Rank 0 brings the others together: nobody ends before all have done.
+    // Rank 0 connects the other members, so no process may end before all are done.
     group.barrier(&stream)
 }
 
-/// Slope and intercept of the line with the least squares, by the sums of `x`, `y`, `x²` and `xy`.
+/// The slope and the intercept of the least-squares line, from the sums of `x`, `y`, `x²` and `xy`.
 fn line([x, y, xx, xy]: [f64; 4]) -> (f64, f64) {
     let n = POINTS as f64;
     let slope = (n * xy - x * y) / (n * xx - x * x);
     (slope, (y - slope * x) / n)
 }
 
-/// Compares the line with that of one loop over all points.
+/// Compares the line with the one that a loop over all points gives.
 fn check(slope: f64, intercept: f64) {
     let mut sums = [0.0; 4];
     for i in 0..POINTS {
