@@ -11,17 +11,18 @@ use crate::expr::Tensor;
 use crate::expr::dtype::{DType, Scalar, with_type};
 use crate::expr::evaluate::mistake;
 
-/// Device memory of elements of a type that is known at run time. A clone is the same memory, which is freed after the last.
+/// Device memory of elements whose type is known at run time. A clone is the same memory, which is freed with the last clone.
 ///
-/// Memory of `u8` can hold elements of any type but `bool`, each at a multiple of its size: operands of many types in one allocation.
+/// Memory of `u8` can hold elements of any type except `bool`, each at a multiple of its size. So one allocation can hold operands of many
+/// types.
 #[derive(Clone)]
 pub struct Memory {
     storage: Arc<Storage>,
     dtype: DType,
 }
 
-/// Where an operand begins: its element with all indices 0. Of a [`Memory`] by reference, its first element; of a
-/// [`Tensor`] by reference, that tensor's first.
+/// The place where an operand begins: its element with all indices 0. A reference to a [`Memory`] is its first element. A reference to a
+/// [`Tensor`] is the tensor's first element.
 #[derive(Clone, Copy)]
 pub struct OperandStart<'a> {
     pub(super) storage: &'a Arc<Storage>,
@@ -30,7 +31,7 @@ pub struct OperandStart<'a> {
 }
 
 impl Memory {
-    /// A copy of `data`.
+    /// Allocates memory, and copies `data` to it.
     ///
     /// # Errors
     ///
@@ -39,12 +40,12 @@ impl Memory {
         Ok(Self::from_buffer(stream.buffer_from(data)?))
     }
 
-    /// The memory of a buffer.
+    /// Takes the memory of a buffer.
     pub fn from_buffer<T: Scalar>(buffer: Buffer<T>) -> Self {
         Self { storage: Arc::new(Storage::of(buffer)), dtype: T::DTYPE }
     }
 
-    /// So many elements, all zero or `false`.
+    /// Allocates `len` elements, all zero or `false`.
     ///
     /// # Errors
     ///
@@ -53,7 +54,7 @@ impl Memory {
         with_type!(dtype, T => Ok(Self::from_buffer(stream.buffer_zeroed::<T>(len)?)))
     }
 
-    /// So many elements, unspecified. The emulator reports those that are read before they are written.
+    /// Allocates `len` elements with unspecified values. The emulator reports elements that are read before they are written.
     ///
     /// # Errors
     ///
@@ -92,12 +93,12 @@ impl Memory {
         OperandStart { storage: &self.storage, dtype: self.dtype, byte }
     }
 
-    /// Copies the elements to the host, after everything that writes them.
+    /// Copies the elements to the host, after all work that writes them.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Expression`](crate::Error::Expression) if they have another type, and what
-    /// [`BufferSlice::to_vec`](crate::BufferSlice::to_vec) returns.
+    /// Returns [`Error::Expression`](crate::Error::Expression) if the elements have another type, and the errors of
+    /// [`BufferSlice::to_vec`](crate::BufferSlice::to_vec).
     #[track_caller]
     pub fn to_vec<T: Scalar>(&self) -> Result<Vec<T>> {
         if T::DTYPE != self.dtype {

@@ -1,8 +1,8 @@
 //! Operators with descriptors, for code that knows its types only at run time.
 //!
-//! An element type, a shape and strides describe an operand: a [`TensorDesc`]. Of an [`Operator`] and the descriptors of its output
-//! and inputs a [`Plan`] is made, which checks them once and owns all that follows from them. It runs as often as wanted, each time
-//! with other memory, and copies nothing to the device. It needs no workspace.
+//! A [`TensorDesc`] describes an operand: its element type, its shape and its strides. A [`Plan`] is made from an [`Operator`] and the
+//! descriptors of its output and inputs. It checks them once, and owns everything that follows from them. A plan can run any number of
+//! times, each time with other memory. It copies nothing to the device, and needs no workspace.
 //!
 //! ```
 //! use kernel_primitives::Device;
@@ -25,7 +25,7 @@
 //! # }
 //! ```
 //!
-//! Seed: `Descriptor::create` and `calculate`; its status codes are the kinds of [`ExpressionError`](crate::ExpressionError).
+//! Seed: `Descriptor::create` and `calculate`. The seed's status codes are the kinds of [`ExpressionError`](crate::ExpressionError).
 
 mod memory;
 mod operator;

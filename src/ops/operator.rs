@@ -1,4 +1,4 @@
-//! Operators by name, and of closures.
+//! Operators that have a name or are made from a closure.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::value::{Mistake, TERNARY, UNARY, Value, binary};
 use crate::expr::dtype::DType;
 use crate::expr::evaluate::mistake;
 
-/// What computes an element of the output of the inputs' elements in its place.
+/// Computes an element of the output from the elements of the inputs at the same place.
 ///
 /// ```
 /// use kernel_primitives::ops::Operator;
@@ -34,9 +34,9 @@ type Traced = dyn Fn(&[Value]) -> Value + Send + Sync;
 
 #[derive(Clone)]
 enum Body {
-    /// The input itself.
+    /// The input without a change.
     Copy,
-    /// The input in the output's type, whatever that is.
+    /// The input in the type of the output.
     Cast,
     Unary(fn(&Value) -> Value),
     Binary(fn(&Value, &Value) -> Value),
@@ -45,11 +45,11 @@ enum Body {
 }
 
 impl Operator {
-    /// The operator of a name: those of [`Value`]'s functions; `copy`; and `cast`, to the output's type.
+    /// Returns the operator with a name: a function of [`Value`], `copy`, or `cast`, which converts to the type of the output.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Expression`](crate::Error::Expression) if there is none of that name.
+    /// Returns [`Error::Expression`](crate::Error::Expression) if there is no operator with that name.
     #[track_caller]
     pub fn named(name: &str) -> Result<Self> {
         let unary = UNARY.iter().find(|known| known.0 == name).map(|known| (1, Body::Unary(known.1)));
@@ -67,13 +67,13 @@ impl Operator {
         Ok(Self { name: name.into(), arity, body })
     }
 
-    /// The operator that a closure computes of `arity` values, which is called once for each plan: what it does to the values is
-    /// the kernel.
+    /// Makes an operator of `arity` values from a closure. Each plan calls the closure once. The operations that it applies to the values
+    /// are the kernel.
     pub fn new(name: &str, arity: usize, body: impl Fn(&[Value]) -> Value + Send + Sync + 'static) -> Self {
         Self { name: name.into(), arity, body: Body::Traced(Arc::new(body)) }
     }
 
-    /// The names of all operators that have one.
+    /// The names of all operators that have a name.
     pub fn names() -> impl Iterator<Item = &'static str> {
         let (unary, binary) = (UNARY.iter().map(|known| known.0), binary().map(|known| known.0));
         ["copy", "cast"].into_iter().chain(unary).chain(binary).chain(TERNARY.iter().map(|known| known.0))
@@ -89,7 +89,7 @@ impl Operator {
         self.arity
     }
 
-    /// The value for an output of type `output`, of as many inputs as the operator has.
+    /// The value of the output, which has the type `output`, for as many inputs as the operator has.
     pub(super) fn apply(&self, inputs: &[Value], output: DType) -> Result<Value, Mistake> {
         let value = match &self.body {
             Body::Copy => inputs[0].clone(),

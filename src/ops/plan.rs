@@ -1,4 +1,4 @@
-//! Plans: operators with the descriptors of their operands, checked once.
+//! Plans: operators with the descriptors of their operands, which are checked once.
 
 use std::collections::HashSet;
 use std::panic::Location;
@@ -22,17 +22,17 @@ use crate::expr::program::{Lowered, Program, lower};
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TensorDesc {
     dtype: DType,
-    /// From the first element on.
+    /// The layout, from the first element on.
     layout: Layout,
 }
 
 impl TensorDesc {
-    /// With strides in elements, one for each axis, outermost first; zero and negative ones too.
+    /// Makes a descriptor with strides in elements, one for each axis, outermost first. Strides may be zero or negative.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Expression`] if the shape has more than [`MAX_RANK`] axes or more elements than can be counted, if there are
-    /// not as many strides as axes, or if strides lead further than memory can reach.
+    /// Returns [`Error::Expression`] if the shape has more than [`MAX_RANK`] axes or more elements than can be counted, if there are not as
+    /// many strides as axes, or if strides lead further than memory can reach.
     #[track_caller]
     pub fn new(dtype: DType, shape: impl IntoShape, strides: &[isize]) -> Result<Self> {
         let place = Location::caller();
@@ -54,11 +54,11 @@ impl TensorDesc {
         Ok(Self { dtype, layout })
     }
 
-    /// With elements in a row, outermost axis first.
+    /// Makes a descriptor of contiguous elements, outermost axis first.
     ///
     /// # Errors
     ///
-    /// Returns what [`new`](Self::new) returns.
+    /// Returns the errors of [`new`](Self::new).
     #[track_caller]
     pub fn contiguous(dtype: DType, shape: impl IntoShape) -> Result<Self> {
         let strides = Shape::new(shape.extents()).map(|shape| shape.contiguous_strides()).unwrap_or_default();
@@ -96,9 +96,9 @@ impl std::fmt::Debug for TensorDesc {
     }
 }
 
-/// An operator on operands of known types, shapes and strides: checked, and ready to run.
+/// An operator with operands of known types, shapes and strides. It is checked and ready to run.
 ///
-/// It can be shared between threads and streams, and used with any device.
+/// Threads and streams can share a plan, and any device can run it.
 ///
 /// ```
 /// use kernel_primitives::Device;
@@ -126,12 +126,12 @@ pub struct Plan {
     output: TensorDesc,
     inputs: Vec<TensorDesc>,
     program: Program,
-    /// Which inputs the program loads, in its order.
+    /// The inputs that the program loads, in its order.
     loaded: Vec<u32>,
     scalars: Vec<u64>,
-    /// With no offsets but those of axes that are turned round.
+    /// The nest of loops. Its only offsets are those of reversed axes.
     nest: Nest,
-    /// Of the inputs that are loaded, in the output's shape.
+    /// The layouts of the inputs that are loaded, in the shape of the output.
     layouts: Vec<Layout>,
     text: String,
 }
@@ -139,14 +139,15 @@ pub struct Plan {
 impl Plan {
     /// Checks the operands of an operator, and plans its kernel.
     ///
-    /// Inputs have the output's shape or broadcast to it, as in NumPy. They may be of different types: the operator works in
-    /// their [common type](DType#promotion). Its result is converted to the output's type where that is of the same kind or of a
-    /// higher one, of `bool`, unsigned integers, signed integers and floats; else the operator must [`cast`](Value::cast).
+    /// Inputs must have the shape of the output or broadcast to it, as in NumPy. They may have different types: the operator works in their
+    /// [common type](DType#promotion). The result is converted to the type of the output if that is of the same kind or a higher one. The
+    /// kinds are, in ascending order, `bool`, unsigned integers, signed integers and floats. Otherwise the operator must
+    /// [`cast`](Value::cast).
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Expression`] of the kind `BadCount` if the operator has another number of inputs; `BadDtype` if it does not take
-    /// the types; `BadShape` if shapes do not broadcast to the output's; `BadStrides` if the output repeats elements.
+    /// Returns [`Error::Expression`] with the kind `BadCount` if the operator has another number of inputs, `BadDtype` if it does not take
+    /// the types, `BadShape` if shapes do not broadcast to that of the output, and `BadStrides` if the output repeats elements.
     #[track_caller]
     pub fn new(operator: &Operator, output: &TensorDesc, inputs: &[TensorDesc]) -> Result<Self> {
         let place = Location::caller();
@@ -198,17 +199,17 @@ impl Plan {
         Ok(Self { output, inputs, program, loaded: parameters, scalars, nest, layouts, text })
     }
 
-    /// The output's descriptor.
+    /// The descriptor of the output.
     pub fn output(&self) -> &TensorDesc {
         &self.output
     }
 
-    /// The inputs' descriptors.
+    /// The descriptors of the inputs.
     pub fn inputs(&self) -> &[TensorDesc] {
         &self.inputs
     }
 
-    /// Bytes of the workspace that a run needs: 0, always. It is for code that asks.
+    /// The bytes of the workspace that a run needs, which is always 0. This is for code that asks.
     pub fn workspace_size(&self) -> usize {
         0
     }
@@ -217,7 +218,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Expression`] of the kind `InsufficientWorkspace` if it does not.
+    /// Returns [`Error::Expression`] with the kind `InsufficientWorkspace` if it does not suffice.
     #[track_caller]
     pub fn check_workspace(&self, bytes: usize) -> Result<()> {
         if bytes >= self.workspace_size() {
@@ -227,18 +228,17 @@ impl Plan {
         Err(self.fail(Location::caller(), ExpressionErrorKind::InsufficientWorkspace, reason))
     }
 
-    /// Enqueues the operator: one launch.
+    /// Enqueues the operator, which is one launch.
     ///
-    /// An input may be the output, or lie in the same memory, if it is read element by element where the output is written, or
-    /// apart from it.
+    /// An input may be the output or use the same memory if each of its elements is read where the output's element is written. Otherwise
+    /// it must be apart from the output.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Expression`] of the kind `BadCount` if the plan has another number of inputs; `BadDtype` if memory has another
-    /// type than its operand; `OutOfRange` if an operand leaves its memory, or begins between two elements; `Overlap` if the output
-    /// overlaps an input. Returns [`Error::WrongDevice`] if memory is on another device, [`Error::Load`] if the driver refuses the
-    /// kernel, and [`Error::Fault`] if integers are divided by zero. The emulator returns a fault from this call, a GPU from a
-    /// later one.
+    /// Returns [`Error::Expression`] with the kind `BadCount` if the plan has another number of inputs, `BadDtype` if memory has another
+    /// type than its operand, `OutOfRange` if an operand leaves its memory or begins between two elements, and `Overlap` if the output
+    /// overlaps an input. Returns [`Error::WrongDevice`] if memory is on another device, [`Error::Load`] if the driver refuses the kernel,
+    /// and [`Error::Fault`] if integers are divided by zero. In the emulator this call returns a fault, and on a GPU a later call does.
     #[track_caller]
     pub fn run<'a>(
         &self,
@@ -292,7 +292,7 @@ impl Plan {
         launch(place, &[&target], &lowered, &nest, &|| self.text.clone())
     }
 
-    /// The number of an operand's first element in its memory.
+    /// The number of the first element of an operand in its memory.
     fn start(
         &self,
         at: &'static Location<'static>,
@@ -319,7 +319,7 @@ impl Plan {
         }
         let address = place.storage.address() + place.byte as u64;
         if !address.is_multiple_of(size as u64) {
-            // Adopted bytes may begin anywhere.
+            // Adopted bytes may begin at any address.
             let reason =
                 format!("{name}, of {dtype}, does not begin on a boundary of {size} bytes, but at {address:#x}");
             return Err(self.fail(at, ExpressionErrorKind::OutOfRange, reason));
@@ -338,7 +338,7 @@ impl std::fmt::Debug for Plan {
     }
 }
 
-/// Whether a value is computed of a parameter that is none of these.
+/// Returns whether a value is computed from a parameter that is not one of these.
 fn has_foreign(root: &Arc<Node>, parameters: &[Value]) -> bool {
     let own: HashSet<*const Node> = parameters.iter().flat_map(|value| &value.0).map(Arc::as_ptr).collect();
     let (mut seen, mut left) = (HashSet::new(), vec![root]);
@@ -351,7 +351,7 @@ fn has_foreign(root: &Arc<Node>, parameters: &[Value]) -> bool {
     false
 }
 
-/// Whether each element of an input has the bytes of the target's in its place.
+/// Returns whether each element of an input has the same bytes as the target's element in the same place.
 fn in_place(target: &View, input: &View) -> bool {
     input.dtype.size() == target.dtype.size() && input.layout.same_places(&target.layout)
 }

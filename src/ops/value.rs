@@ -10,22 +10,22 @@ use crate::expr::graph::{
     Kind, Math, Node, Op, arguments, convert, function, function_of_two, math, node, one, shift_count, zero,
 };
 
-/// A value in an operator: an element of an input, or what was computed of some.
+/// A value in an operator: an element of an input, or a result that was computed from such elements.
 ///
-/// Its element type is known when the operator is planned. Operators and functions are those of
-/// [expressions](crate::expr), with their [rules](DType) for operands of two types; a number takes the type of what it is combined
-/// with. Where there is no rule, the plan is an error.
+/// Its element type is known when the operator is planned. Operators and functions are those of [expressions](crate::expr), with the same
+/// [rules](DType) for operands of two types. A number takes the type of the value that it is combined with. If there is no rule, the plan
+/// returns an error.
 #[derive(Clone)]
 pub struct Value(pub(super) Result<Arc<Node>, Mistake>);
 
-/// Why there is no value.
+/// The reason why there is no value.
 #[derive(Clone, Debug)]
 pub(super) struct Mistake {
     pub(super) kind: ExpressionErrorKind,
     pub(super) reason: String,
 }
 
-/// The types that an operator takes, by the names of the traits that expressions bound them by.
+/// The types that an operator takes. Their names are those of the traits that are the bounds of expressions.
 #[derive(Clone, Copy)]
 enum Class {
     Scalar,
@@ -66,22 +66,22 @@ impl Value {
         Self(Ok(node(Kind::Parameter(number as u32), dtype, arguments([]))))
     }
 
-    /// A number of its own type, the same for all elements.
+    /// A number of its own type, which is the same for all elements.
     pub fn scalar<T: Scalar>(value: T) -> Self {
         Self(Ok(node(Kind::Scalar(value.to_word()), T::DTYPE, arguments([]))))
     }
 
-    /// The element type; `None` where there is no value.
+    /// The element type, or `None` if there is no value.
     pub fn dtype(&self) -> Option<DType> {
         self.0.as_ref().ok().map(|node| node.dtype)
     }
 
-    /// In another type, by the rules of Rust's `as`.
+    /// Converts the value to another type, by the rules of Rust's `as`.
     pub fn cast(&self, dtype: DType) -> Self {
         Self(self.0.clone().map(|value| convert(value, dtype)))
     }
 
-    /// `a` where this holds, else `b`; both are computed.
+    /// Returns `a` where this is true, and `b` elsewhere. Both are computed.
     pub fn select(&self, a: &Self, b: &Self) -> Self {
         Self(self.try_select(a, b))
     }
@@ -102,7 +102,7 @@ impl Value {
         Self(all.map(|all| node(Kind::Op(Op::MulAdd), all[0].dtype, arguments(all))))
     }
 
-    /// This between `low` and `high`.
+    /// Limits the value to the range from `low` to `high`.
     pub fn clamp(&self, low: &Self, high: &Self) -> Self {
         self.maximum(low).minimum(high)
     }
@@ -147,18 +147,18 @@ impl Value {
         }))
     }
 
-    /// A number in this value's type, which must hold it.
+    /// Converts a number to the type of this value, which must be able to hold it.
     fn literal(&self, number: f64) -> Result<Self, Mistake> {
         let dtype = self.0.as_ref().map_err(Clone::clone)?.dtype;
         let fits = match dtype {
             DType::Bool => number == 0.0 || number == 1.0,
-            // Rounded, but not beyond the largest.
+            // The number is rounded, but not beyond the largest value.
             dtype if dtype.is_float() => with_type!(dtype, T => {
                 let there: T = number.convert();
                 ConvertTo::<f64>::convert(there).is_finite() || !number.is_finite()
             }),
             dtype => {
-                // The number after the largest, which the conversion below takes for the largest.
+                // The number after the largest value. The conversion below converts it to the largest value.
                 let end = 2f64.powi(8 * dtype.size() as i32 - i32::from(dtype.is_signed()));
                 number < end
                     && with_type!(dtype, T => {
@@ -175,7 +175,7 @@ impl Value {
     }
 }
 
-/// The values in their common type.
+/// Converts the values to their common type.
 fn common<const N: usize>(name: &str, class: Class, values: [&Value; N]) -> Result<[Arc<Node>; N], Mistake> {
     let mut nodes = Vec::with_capacity(N);
     for value in values {
@@ -194,7 +194,7 @@ fn common<const N: usize>(name: &str, class: Class, values: [&Value; N]) -> Resu
     Ok(std::array::from_fn(|_| convert(nodes.next().expect("as many as values"), dtype)))
 }
 
-/// What is shifted, and by how much in its type.
+/// Returns the value to shift and the number of bits, which is converted to its type.
 fn shifted(name: &str, a: &Value, by: &Value) -> Result<[Arc<Node>; 2], Mistake> {
     let (a, by) = (a.0.clone()?, by.0.clone()?);
     for dtype in [a.dtype, by.dtype] {
@@ -255,20 +255,20 @@ binary! { OPERATORS:
     sub Sub Numeric -> Common;
     /// The product.
     mul Mul Numeric -> Common;
-    /// The quotient; of integers, truncated.
+    /// The quotient, which is truncated for integers.
     div Div Numeric -> Common;
-    /// What the truncated quotient leaves.
+    /// The remainder of the truncated quotient.
     rem Rem Numeric -> Common;
-    /// The bits that both have.
+    /// The bits that are set in both.
     and And Logical -> Common;
-    /// The bits that either has.
+    /// The bits that are set in one or in both.
     or Or Logical -> Common;
-    /// The bits that one of the two has.
+    /// The bits that are set in exactly one of the two.
     xor Xor Logical -> Common;
-    /// Shifted up by `b` bits: 0 for a negative number of bits, and for as many as there are or more.
+    /// The value shifted left by `b` bits. It is 0 if `b` is negative, or is not less than the number of bits.
     shl Shl Integral -> Common;
-    /// Shifted down by `b` bits: 0, or −1 if what is shifted is negative, for a negative number of bits and for as many as there are
-    /// or more.
+    /// The value shifted right by `b` bits. If `b` is negative, or is not less than the number of bits, it is 0, or −1 for a negative
+    /// value.
     shr Shr Integral -> Common;
 }
 
