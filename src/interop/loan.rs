@@ -1,12 +1,12 @@
-//! Owners that come back.
+//! Owners that can be taken back.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Makes an owner for what is lent to this library, and the claim to get it back.
+/// Makes an owner for something that is lent to this library, and the claim to get it back.
 ///
 /// [`Buffer::from_raw_owned`](crate::Buffer::from_raw_owned) and [`Stream::from_raw_owned`](crate::Stream::from_raw_owned) take an owner,
-/// which they drop when the work is over. One that is [`Lent`] comes back then: whatever the buffer became in the meantime, a tensor
-/// with views or part of a graph.
+/// and drop it when the work is over. An owner that is [`Lent`] then comes back, whatever the buffer has become in the meantime: a tensor
+/// with views, or part of a graph.
 ///
 /// ```
 /// use kernel_primitives::expr::Tensor;
@@ -33,10 +33,10 @@ pub fn lend<O: Send + 'static>(owner: O) -> (Lent<O>, Loan<O>) {
     (Lent { owner: Some(owner), home: home.clone() }, Loan { home })
 }
 
-/// What [`lend`] lends. Dropped, it goes back to its [`Loan`].
+/// The owner that [`lend`] makes. When it is dropped, it goes back to its [`Loan`].
 #[derive(Debug)]
 pub struct Lent<O> {
-    /// Gone only while this is dropped.
+    /// `None` only during the drop.
     owner: Option<O>,
     home: Arc<Mutex<Option<O>>>,
 }
@@ -47,18 +47,19 @@ impl<O> Drop for Lent<O> {
     }
 }
 
-/// The claim to what was [lent](lend). Without it, what was lent is dropped in the end.
+/// The claim to a value that was [lent](lend). If the claim is dropped, the value is dropped in the end.
 #[derive(Debug)]
 pub struct Loan<O> {
     home: Arc<Mutex<Option<O>>>,
 }
 
 impl<O> Loan<O> {
-    /// What was lent. It is there as soon as the last buffer, view or graph with the memory has been dropped, which waits for the work.
+    /// Returns the value that was lent. It is back when the last buffer, view or graph with the memory has been dropped, and such a drop
+    /// waits for the work.
     ///
     /// # Errors
     ///
-    /// Returns the loan if it is not back yet.
+    /// Returns the loan if the value is not back yet.
     pub fn take_back(self) -> Result<O, Self> {
         let back = self.home.lock().unwrap_or_else(PoisonError::into_inner).take();
         back.ok_or(self)

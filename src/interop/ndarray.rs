@@ -1,5 +1,5 @@
-//! Arrays of the crate [`ndarray`](https://docs.rs/ndarray): copies to a device and back, and views of a tensor without a copy where the
-//! host has its memory.
+//! Arrays of the crate [`ndarray`](https://docs.rs/ndarray): copies to a device and back, and views of a tensor without a copy if the
+//! tensor's memory is on the host.
 //!
 //! | from | to | call | copies |
 //! |---|---|---|---|
@@ -11,8 +11,7 @@
 //! | array or view | buffer, of any element | [`to_buffer`] | as a tensor |
 //! | buffer or a part of one | array | [`from_slice`] | once to the host |
 //!
-//! An axis may have a negative stride or the stride 0, and there may be no elements. A tensor has at most
-//! [`MAX_RANK`] axes.
+//! An axis may have a negative stride or the stride 0, and an array may have no elements. A tensor has at most [`MAX_RANK`] axes.
 //!
 //! ```
 //! use kernel_primitives::Device;
@@ -48,11 +47,11 @@ use crate::expr::evaluate::mistake;
 use crate::expr::layout::shape::Layout;
 use crate::expr::{MAX_RANK, Scalar, Tensor};
 
-/// A buffer with a copy of the elements, in logical order: the last index changes first.
+/// Makes a buffer with a copy of the elements, in logical order: the last index changes first.
 ///
 /// # Errors
 ///
-/// Returns [`Error::Allocation`] if the device or the host has not enough memory.
+/// Returns [`Error::Allocation`] if the device or the host does not have enough memory.
 ///
 /// ```
 /// use kernel_primitives::interop::ndarray::{from_slice, to_buffer};
@@ -76,12 +75,12 @@ pub fn to_buffer<T: Element, S: Data<Elem = T>, D: Dimension>(
     in_a_row(array, |elements| stream.buffer_from(elements))
 }
 
-/// An array with a copy of a buffer or of a part of one, after everything that writes it. `D` is the number of axes, as
-/// [`Ix2`](type@::ndarray::Ix2), or [`IxDyn`](type@IxDyn) for any.
+/// Makes an array with a copy of a buffer or of a part of it, after all work that writes it. `D` is the type of the axes, such as
+/// [`Ix2`](type@::ndarray::Ix2), or [`IxDyn`](type@IxDyn) for any number of axes.
 ///
 /// # Errors
 ///
-/// Returns [`Error::Expression`] if `shape` has another number of elements or of axes, and as [`BufferSlice::to_vec`].
+/// Returns [`Error::Expression`] if `shape` has another number of elements or of axes, and the errors of [`BufferSlice::to_vec`].
 #[track_caller]
 pub fn from_slice<'a, T: Element, D: Dimension>(
     shape: &[usize],
@@ -92,7 +91,7 @@ pub fn from_slice<'a, T: Element, D: Dimension>(
     shaped(shape, slice.to_vec()?)
 }
 
-/// Calls `then` with the elements in logical order, of which it makes a copy if need be.
+/// Calls `then` with the elements in logical order. It copies them if necessary.
 fn in_a_row<T: Element, S: Data<Elem = T>, D: Dimension, R>(
     array: &ArrayBase<S, D>,
     then: impl FnOnce(&[T]) -> Result<R>,
@@ -111,7 +110,8 @@ fn in_a_row<T: Element, S: Data<Elem = T>, D: Dimension, R>(
     then(&elements)
 }
 
-/// Refuses a shape of other axes than `D` has, of other than `len` elements, or that `ndarray` has not.
+/// Returns an error for a shape that has another number of axes than `D`, has another number of elements than `len`, or is not possible in
+/// `ndarray`.
 #[track_caller]
 fn check_shape<D: Dimension>(shape: &[usize], len: usize) -> Result<()> {
     if let Some(axes) = D::NDIM.filter(|axes| *axes != shape.len()) {
@@ -124,7 +124,7 @@ fn check_shape<D: Dimension>(shape: &[usize], len: usize) -> Result<()> {
     Ok(())
 }
 
-/// The array of a shape that was checked.
+/// Makes the array of a shape that was checked.
 #[track_caller]
 fn shaped<T, D: Dimension>(shape: &[usize], values: Vec<T>) -> Result<Array<T, D>> {
     match ArrayD::from_shape_vec(IxDyn(shape), values).and_then(|array| array.into_dimensionality::<D>()) {
@@ -133,7 +133,7 @@ fn shaped<T, D: Dimension>(shape: &[usize], values: Vec<T>) -> Result<Array<T, D
     }
 }
 
-/// Refuses shapes that `ndarray` has not: it counts elements with the extents that are 0 left out.
+/// Returns an error for a shape that is not possible in `ndarray`, which counts elements without the extents that are 0.
 #[track_caller]
 fn check_extents(shape: &[usize]) -> Result<()> {
     let some = shape.iter().filter(|extent| **extent > 0).try_fold(1usize, |all, &extent| all.checked_mul(extent));
@@ -150,25 +150,25 @@ fn bad_shape(reason: String) -> Error {
     mistake(Location::caller(), ExpressionErrorKind::BadShape, reason, &[])
 }
 
-/// A layout as `ndarray` takes it: from the element with the lowest address on, with strides that are not negative.
+/// A layout as `ndarray` takes it: from the element with the lowest address, with strides that are not negative.
 struct Frame {
     shape: Vec<usize>,
     strides: Vec<usize>,
-    /// Axes to be turned round afterwards.
+    /// The axes to reverse afterwards.
     turned: Vec<usize>,
-    /// The lowest element in the memory.
+    /// The place of the lowest element in the memory.
     start: usize,
 }
 
 impl Frame {
-    /// Of a layout that lies in its memory.
+    /// Makes the frame of a layout that is inside its memory.
     #[track_caller]
     fn new(layout: &Layout) -> Result<Self> {
         let shape = layout.shape.to_vec();
         check_extents(&shape)?;
         let mut frame = Self { strides: vec![0; shape.len()], shape, turned: Vec::new(), start: layout.offset };
         if layout.shape.contains(&0) {
-            // A place in no memory, and steps that are never taken, but of which none may repeat another.
+            // A place in no memory, with steps that are never taken. Still, no step may repeat another.
             frame.start = 0;
             let mut step = 1;
             for (stride, &extent) in frame.strides.iter_mut().zip(&frame.shape).rev() {
@@ -178,7 +178,7 @@ impl Frame {
             return Ok(frame);
         }
         for (axis, (&extent, &stride)) in layout.shape.iter().zip(&layout.strides).enumerate() {
-            // The stride of a single index may be of any size.
+            // If an axis has one index, its stride may have any size.
             if extent > 1 {
                 frame.strides[axis] = stride.unsigned_abs();
                 if stride < 0 {
@@ -190,8 +190,8 @@ impl Frame {
         Ok(frame)
     }
 
-    /// Whether each step, from the smallest on, is larger than what the smaller ones reach: so `ndarray` tells that no two indices mean
-    /// one element.
+    /// Returns whether each step, starting with the smallest, is larger than the reach of the smaller ones. `ndarray` requires this, so
+    /// that no two indices name the same element.
     fn is_nested(&self) -> bool {
         let axes = self.strides.iter().copied().zip(self.shape.iter().copied());
         let mut axes: Vec<(usize, usize)> = axes.filter(|(_, extent)| *extent > 1).collect();
@@ -205,8 +205,8 @@ impl Frame {
     }
 }
 
-/// Calls `f` with the index of each element and its bytes in the memory. One that is repeated comes once: a view may repeat it more often
-/// than a loop can count.
+/// Calls `f` with the index of each element and its bytes in the memory. A repeated element comes once, because a view may repeat it more
+/// often than a loop can count.
 fn each_element(layout: &Layout, size: usize, f: &mut dyn FnMut(&[usize], Range<usize>)) {
     if layout.shape.contains(&0) {
         return;
@@ -234,12 +234,12 @@ fn each_element(layout: &Layout, size: usize, f: &mut dyn FnMut(&[usize], Range<
 }
 
 impl<T: Scalar> Tensor<T> {
-    /// A copy of an array or of a view, in a row: its last index changes first.
+    /// Makes a contiguous tensor with a copy of an array or of a view. Its last index changes first.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Expression`] for more than [`MAX_RANK`] axes, and [`Error::Allocation`] if the device or the host has not enough
-    /// memory.
+    /// Returns [`Error::Expression`] for more than [`MAX_RANK`] axes, and [`Error::Allocation`] if the device or the host does not have
+    /// enough memory.
     #[track_caller]
     pub fn from_ndarray<S: Data<Elem = T>, D: Dimension>(stream: &Stream, array: &ArrayBase<S, D>) -> Result<Self> {
         let place = Location::caller();
@@ -254,18 +254,18 @@ impl<T: Scalar> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// Returns what [`from_ndarray`](Self::from_ndarray) and [`assign`](Self::assign) return.
+    /// Returns the errors of [`from_ndarray`](Self::from_ndarray) and of [`assign`](Self::assign).
     #[track_caller]
     pub fn assign_ndarray<S: Data<Elem = T>, D: Dimension>(&self, array: &ArrayBase<S, D>) -> Result<()> {
         self.assign(Self::from_ndarray(self.stream(), array)?)
     }
 
-    /// A copy on the host, after everything that writes the elements. `D` is the number of axes, as [`Ix2`](type@::ndarray::Ix2), or
-    /// [`IxDyn`](type@IxDyn) for any.
+    /// Makes a copy on the host, after all work that writes the elements. `D` is the type of the axes, such as
+    /// [`Ix2`](type@::ndarray::Ix2), or [`IxDyn`](type@IxDyn) for any number of axes.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Expression`] if the tensor has another number of axes, and as [`to_vec`](Self::to_vec).
+    /// Returns [`Error::Expression`] if the tensor has another number of axes, and the errors of [`to_vec`](Self::to_vec).
     #[track_caller]
     pub fn to_ndarray<D: Dimension>(&self) -> Result<Array<T, D>> {
         let shape = self.shape();
@@ -273,11 +273,11 @@ impl<T: Scalar> Tensor<T> {
         shaped(&shape, self.to_vec()?)
     }
 
-    /// Copies the elements, after everything that writes them, to an array or a view of the same shape.
+    /// Copies the elements to an array or a view of the same shape, after all work that writes them.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Expression`] if the shapes differ, and as [`to_vec`](Self::to_vec).
+    /// Returns [`Error::Expression`] if the shapes differ, and the errors of [`to_vec`](Self::to_vec).
     #[track_caller]
     pub fn copy_to_ndarray<S: DataMut<Elem = T>, D: Dimension>(&self, array: &mut ArrayBase<S, D>) -> Result<()> {
         if array.shape() != &*self.shape() {
@@ -297,17 +297,17 @@ impl<T: Scalar> Tensor<T> {
         }
     }
 
-    /// Calls `f` with a view of the elements in the host's memory, without a copy: of a tensor on the emulator.
+    /// Calls `f` with a view of the elements in the host's memory, without a copy. The tensor must be on the emulator.
     ///
-    /// The call waits for the work that writes the tensor's memory. Until `f` returns, other threads that write it wait; a call in `f` that
-    /// would wait for its end is an error. `f` should compute and not launch: it holds the memory, and other threads may wait for that
-    /// while they hold what `f` wants.
+    /// The call waits for the work that writes the tensor's memory. Until `f` returns, other threads that write the memory wait. A call in
+    /// `f` that would wait for the end of `f` returns an error. `f` should compute and not launch. It holds the memory, and other threads
+    /// that wait for the memory may hold something that `f` needs.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::NotOnHost`] if the tensor's memory is a GPU's, [`Error::Fault`] if an element has not been written,
-    /// [`Error::Expression`] for a shape that `ndarray` has not, [`Error::InvalidBits`] for a byte that is no `bool`, [`Error::Capture`] if
-    /// a capture of this thread uses the memory, and [`Error::InKernel`] in a kernel that writes it.
+    /// Returns [`Error::NotOnHost`] if the tensor's memory is on a GPU, [`Error::Fault`] if an element has not been written,
+    /// [`Error::Expression`] for a shape that is not possible in `ndarray`, [`Error::InvalidBits`] for a byte that is no `bool`,
+    /// [`Error::Capture`] if a capture of this thread uses the memory, and [`Error::InKernel`] in a kernel that writes the memory.
     #[track_caller]
     pub fn with_ndarray<R>(&self, f: impl FnOnce(ArrayViewD<'_, T>) -> R) -> Result<R> {
         self.with_frame("`Tensor::with_ndarray`", false, |start, frame| {
@@ -320,9 +320,10 @@ impl<T: Scalar> Tensor<T> {
         })
     }
 
-    /// As [`with_ndarray`](Self::with_ndarray), with a view to write: elements that have not been written hold unspecified values.
+    /// Works as [`with_ndarray`](Self::with_ndarray), but `f` may write the elements. Elements that have not been written have unspecified
+    /// values.
     ///
-    /// Work that comes later finds what `f` has written. Until it returns, other threads that use the memory wait.
+    /// Later work sees what `f` has written. Until `f` returns, other threads that use the memory wait.
     ///
     /// ```
     /// use kernel_primitives::Device;
@@ -340,8 +341,9 @@ impl<T: Scalar> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// Returns what that returns; [`Error::Expression`] if the tensor repeats elements, as one that was broadcast does, or if its axes
-    /// interleave, since `ndarray` has no view to write of such; and [`Error::ReadOnly`] if the memory was imported as read-only.
+    /// Returns the errors of [`with_ndarray`](Self::with_ndarray); [`Error::Expression`] if the tensor repeats elements, as a broadcast
+    /// tensor does, or if its axes interleave, because `ndarray` has no writable view of such elements; and [`Error::ReadOnly`] if the
+    /// memory was imported as read-only.
     #[track_caller]
     pub fn with_ndarray_mut<R>(&self, f: impl FnOnce(ArrayViewMutD<'_, T>) -> R) -> Result<R> {
         self.with_frame("`Tensor::with_ndarray_mut`", true, |start, frame| {
@@ -353,7 +355,7 @@ impl<T: Scalar> Tensor<T> {
         })
     }
 
-    /// Calls `f` with the lowest element's address while the memory is held.
+    /// Calls `f` with the address of the lowest element, while it holds the memory.
     #[track_caller]
     fn with_frame<R>(&self, call: &'static str, write: bool, f: impl FnOnce(*mut T, &Frame) -> R) -> Result<R> {
         let layout = self.view.layout;
@@ -374,13 +376,13 @@ impl<T: Scalar> Tensor<T> {
             if !T::ANY_BITS {
                 check_values::<T>(&layout, first)?;
             }
-            // Of no elements, any aligned address does.
+            // If there are no elements, any aligned address is right.
             Ok(f(first.cast::<T>().wrapping_add(frame.start), &frame))
         })
     }
 }
 
-/// Whether the bytes of all elements are values; `first` is the memory's first byte, which is held.
+/// Checks that the bytes of all elements are values. `first` is the first byte of the memory, which is held.
 fn check_values<T: Element>(layout: &Layout, first: *const u8) -> Result<()> {
     let mut wrong = None;
     each_element(layout, size_of::<T>(), &mut |index, bytes| {

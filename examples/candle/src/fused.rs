@@ -1,4 +1,4 @@
-//! Two operations for tensors of `candle`, a kernel each: SwiGLU, and the norms of its rows.
+//! Two operations for tensors of `candle`, each of which is one kernel: SwiGLU, and the norms of its rows.
 
 #[cfg(feature = "cuda")]
 use candle_core::CudaStorage;
@@ -45,7 +45,7 @@ impl Fused {
         gate.apply_op2_no_bwd(up, &SwiGlu { stream: &self.stream, what: What::Elements })
     }
 
-    /// The norm of each row of `silu(gate) * up`, which is in no memory.
+    /// The norm of each row of `silu(gate) * up`. The product is not in memory.
     pub fn swiglu_norms(&self, gate: &Tensor, up: &Tensor) -> Result<Tensor> {
         gate.apply_op2_no_bwd(up, &SwiGlu { stream: &self.stream, what: What::Norms })
     }

@@ -1,7 +1,8 @@
-//! Storage of `candle` as tensors of this library, for the time of an operation. To copy into a program that uses both.
+//! Uses storage of `candle` as tensors of this library during an operation. You may copy this file into a program that uses both.
 //!
-//! `candle` calls an operation with the storage of its arguments locked, and takes the storage of the result. So operands are read where
-//! `candle` has them, in any layout, and the result is computed where `candle` wants it. On the CPU, the emulator's memory is the host's.
+//! `candle` calls an operation while the storage of its arguments is locked, and takes the storage of the result. So this library reads
+//! operands where `candle` has them, in any layout, and computes the result where `candle` wants it. On the CPU, the emulator's memory is
+//! host memory.
 
 use candle_core::{CpuStorage, Error, Layout, Result, Shape};
 use kernel_primitives::expr::Tensor;

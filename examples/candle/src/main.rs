@@ -1,11 +1,12 @@
-//! Tensors of `candle`, lent to this library: an expression and a reduction over them give tensors of `candle` again, without a copy.
+//! Lends tensors of `candle` to this library. An expression and a reduction over them give tensors of `candle` again, without a copy.
 //!
 //! ```text
 //! cargo run --release --manifest-path examples/candle/Cargo.toml                    # on the CPU
 //! cargo run --release --manifest-path examples/candle/Cargo.toml --features cuda    # on a GPU, too; the build needs nvcc
 //! ```
 //!
-//! The operands are halves of a matrix, and their transposes: views that `candle` makes without a copy, and that are read as they are.
+//! The operands are halves of a matrix, and their transposes. `candle` makes these views without a copy, and this library reads them
+//! without a copy.
 
 mod fused;
 mod lend;
@@ -20,7 +21,7 @@ use fused::Fused;
 const ROWS: usize = 384;
 const COLUMNS: usize = 1024;
 
-/// How far two tensors of one shape are apart, in parts of the larger ones of their elements.
+/// The largest distance between elements of two tensors of one shape, divided by the largest magnitude in `b`.
 fn distance(a: &Tensor, b: &Tensor) -> candle_core::Result<f32> {
     let largest = b.abs()?.flatten_all()?.max(0)?.to_scalar::<f32>()?;
     Ok((a - b)?.abs()?.flatten_all()?.max(0)?.to_scalar::<f32>()? / largest)

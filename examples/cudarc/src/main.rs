@@ -1,11 +1,11 @@
-//! A stream and memory of `cudarc`, lent to this library and taken back, without a copy.
+//! Lends a stream and memory of `cudarc` to this library, and takes them back, without a copy.
 //!
 //! ```text
 //! cargo run --release --features cuda --manifest-path examples/cudarc/Cargo.toml
 //! ```
 //!
-//! `cudarc` makes the context, the stream and the memory, and fills it. This library sorts on that stream, and scales what it sorted by an
-//! expression. Then `cudarc` has its slices again, and reads the results.
+//! `cudarc` makes the context, the stream and the memory, and fills the memory. This library sorts it on that stream, and scales the sorted
+//! values by an expression. Then `cudarc` has its slices again, and reads the results.
 
 mod queue;
 
@@ -36,7 +36,7 @@ fn address(slice: &CudaSlice<f32>, stream: &CudaStream) -> u64 {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Where there is no driver, `cudarc` would panic.
+    // Without a driver, `cudarc` would panic.
     match Device::gpu() {
         Ok(device) => println!("device  {device}"),
         Err(error @ LibraryError::NoGpu { .. }) => {

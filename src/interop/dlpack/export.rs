@@ -1,4 +1,4 @@
-//! Tensors for others.
+//! Tensors for other libraries.
 
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
@@ -20,9 +20,10 @@ const TENSOR: &str = "`Tensor::to_dlpack`";
 const BUFFER: &str = "`DlpackExport::of_buffer`";
 const UNVERSIONED: &str = "`DlpackExport::into_raw_unversioned`";
 
-/// A tensor or a buffer that is to be given to another library. It keeps the memory; dropped, it gives nothing away.
+/// A tensor or a buffer to give to another library. It keeps the memory. If it is dropped, it gives nothing away.
 ///
-/// The pointer that it becomes is the consumer's, who calls the deleter once: on any thread, with or without work under way on its stream.
+/// It becomes a pointer that belongs to the consumer. The consumer calls the deleter once, on any thread. At that time there may be work on
+/// the consumer's stream.
 pub struct DlpackExport {
     owner: Owner,
     data: u64,
@@ -52,7 +53,7 @@ const _: () = {
 };
 
 impl Drop for Owner {
-    /// The memory is freed after what is on the consumer's stream now.
+    /// The memory is freed after the work that is on the consumer's stream now.
     fn drop(&mut self) {
         match self.storage.use_on("the deleter of a DLPack tensor", &self.stream) {
             // SAFETY: once, and not used afterwards.
@@ -64,22 +65,23 @@ impl Drop for Owner {
 }
 
 impl<T: Scalar + DlpackElement> Tensor<T> {
-    /// The tensor for another library, without a copy, of the same shape and strides. `stream` is the consumer's: its later work there finds
-    /// all that was enqueued before. See [`interop::dlpack`](crate::interop::dlpack) for the order of work, and an example.
+    /// Exports the tensor for another library, without a copy, with the same shape and strides. `stream` is the consumer's. Later work on
+    /// it sees all work that was enqueued before. See [`interop::dlpack`](crate::interop::dlpack) for the order of work, and an example.
     ///
-    /// The export shares the memory with this tensor and its views. It is read-only if this tensor was imported so, or repeats elements.
+    /// The export shares the memory with this tensor and its views. It is read-only if this tensor was imported as read-only, or if it
+    /// repeats elements.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::WrongDevice`] if `stream` is of another device, [`Error::Capture`] if it captures, [`Error::Dlpack`] for an extent of
-    /// more than 2^63 - 1, and on the emulator [`Error::InKernel`] in a kernel that uses the memory.
+    /// Returns [`Error::WrongDevice`] if `stream` is on another device, [`Error::Capture`] if it captures, [`Error::Dlpack`] for an extent
+    /// of more than 2^63 - 1, and, on the emulator, [`Error::InKernel`] in a kernel that uses the memory.
     pub fn to_dlpack(&self, stream: &Stream) -> Result<DlpackExport> {
         DlpackExport::new::<T>(TENSOR, self.view.storage.clone(), &self.view.layout, stream)
     }
 }
 
 impl DlpackExport {
-    /// A buffer for another library, without a copy, as an array of this shape. `stream` is the consumer's, as for
+    /// Exports a buffer for another library, without a copy, as an array of this shape. `stream` is the consumer's, as for
     /// [`Tensor::to_dlpack`].
     ///
     /// ```
@@ -100,7 +102,7 @@ impl DlpackExport {
     ///
     /// # Errors
     ///
-    /// Returns what [`Tensor::to_dlpack`] returns, and [`Error::Dlpack`] if the shape has another number of elements, or more than
+    /// Returns the errors of [`Tensor::to_dlpack`], and [`Error::Dlpack`] if the shape has another number of elements, or more than
     /// [`MAX_RANK`] axes.
     pub fn of_buffer<T: DlpackElement>(buffer: Buffer<T>, shape: &[usize], stream: &Stream) -> Result<Self> {
         let refuse = |reason| Err(Error::Dlpack { call: BUFFER, reason });
@@ -134,14 +136,15 @@ impl DlpackExport {
         };
         let is_read_only = storage.is_read_only() || repeats(layout);
         storage.lend(call, stream, !is_read_only)?;
-        // Without elements, the offset may be anything.
+        // Without elements, the offset may have any value.
         let offset = if layout.shape.contains(&0) { 0 } else { layout.offset * size_of::<T>() };
         let data = storage.address() + offset as u64;
         let owner = Owner { storage: ManuallyDrop::new(storage), stream: stream.clone() };
         Ok(Self { owner, data, device, dtype: T::TYPE, rank: rank as i32, shape, strides, is_read_only })
     }
 
-    /// The pointer for a `PyCapsule` with the name `dltensor_versioned`. Whoever has it calls the deleter, once, or the memory is never freed.
+    /// Returns the pointer for a `PyCapsule` with the name `dltensor_versioned`. The owner of the pointer must call the deleter once;
+    /// otherwise the memory is never freed.
     pub fn into_raw(self) -> *mut DLManagedTensorVersioned {
         let flags = if self.is_read_only { FLAG_READ_ONLY } else { 0 };
         self.into_held(|dl_tensor, manager_ctx| DLManagedTensorVersioned {
@@ -153,11 +156,12 @@ impl DlpackExport {
         })
     }
 
-    /// The pointer for a `PyCapsule` with the name `dltensor`, the older form. Whoever has it calls the deleter, once, or the memory is never freed.
+    /// Returns the pointer for a `PyCapsule` with the name `dltensor`, the older form. The owner of the pointer must call the deleter once;
+    /// otherwise the memory is never freed.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Dlpack`] if the memory is read-only, which this form cannot say.
+    /// Returns [`Error::Dlpack`] if the memory is read-only, which this form cannot express.
     pub fn into_raw_unversioned(self) -> Result<*mut DLManagedTensor> {
         if self.is_read_only {
             let reason = "the memory is read-only or repeats elements, which only the versioned form can say: use `into_raw`, or \
@@ -171,7 +175,7 @@ impl DlpackExport {
         }))
     }
 
-    /// Puts the struct that `managed` makes beside what its pointers lead to.
+    /// Allocates the struct that `managed` makes, together with the data that its pointers lead to.
     fn into_held<M>(self, managed: impl FnOnce(DLTensor, *mut c_void) -> M) -> *mut M {
         let Self { owner, data, device, dtype, rank, shape, strides, .. } = self;
         let held = Box::into_raw(Box::new(Held::<M> { managed: None, shape, strides, _owner: owner }));
@@ -192,7 +196,7 @@ impl DlpackExport {
     }
 }
 
-/// What is exported: the struct, what its pointers lead to, and the memory.
+/// The exported struct, the data that its pointers lead to, and the memory.
 struct Held<M> {
     managed: Option<M>,
     shape: [i64; MAX_RANK],
@@ -217,7 +221,7 @@ unsafe extern "C" fn delete_unversioned(managed: *mut DLManagedTensor) {
 /// # Safety
 /// The context is none, or that of an export which becomes `M`, and is not used afterwards.
 unsafe fn delete<M>(context: Option<*mut c_void>) {
-    // A panic ends here: C knows of none.
+    // A panic must end here, because C cannot unwind.
     let _ = catch_unwind(AssertUnwindSafe(|| {
         if let Some(held) = context {
             // SAFETY: the caller's contract: from `into_held`.

@@ -1,4 +1,4 @@
-//! Tensors of others.
+//! Tensors of other libraries.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use super::element::DlpackElement;
 use crate::expr::layout::shape::Layout;
 use crate::expr::{MAX_RANK, Scalar, Shape, Tensor};
 
-/// A managed tensor of another library, which this owns: dropping it gives the memory back.
+/// A managed tensor of another library. This type owns it, and gives the memory back when it is dropped.
 ///
-/// [`Tensor::from_dlpack`] and [`into_buffer`](Self::into_buffer) make something of it that gives the memory back in the end.
+/// [`Tensor::from_dlpack`] and [`into_buffer`](Self::into_buffer) make a tensor or a buffer of it, which gives the memory back in the end.
 #[derive(Debug)]
 pub struct DlpackTensor(Managed);
 
@@ -37,12 +37,13 @@ const TENSOR: &str = "`Tensor::from_dlpack`";
 const BUFFER: &str = "`DlpackTensor::into_buffer`";
 
 impl DlpackTensor {
-    /// Takes what a `PyCapsule` with the name `dltensor_versioned` points to. Rename the capsule to `used_dltensor_versioned`, so that it does not
-    /// give the memory back, too.
+    /// Takes the struct that a `PyCapsule` with the name `dltensor_versioned` points to. Rename the capsule to `used_dltensor_versioned`,
+    /// so that it does not give the memory back a second time.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Dlpack`] if the pointer is null, or if the struct has another major version than 1: it is given back then.
+    /// Returns [`Error::Dlpack`] if the pointer is null, or if the struct has another major version than 1. In the second case, the struct
+    /// is given back.
     ///
     /// # Safety
     ///
@@ -69,7 +70,7 @@ impl DlpackTensor {
         Ok(owned)
     }
 
-    /// Takes what a `PyCapsule` with the name `dltensor` points to, the older form. Rename the capsule to `used_dltensor`.
+    /// Takes the struct that a `PyCapsule` with the name `dltensor` points to, the older form. Rename the capsule to `used_dltensor`.
     ///
     /// # Errors
     ///
@@ -85,7 +86,7 @@ impl DlpackTensor {
         }
     }
 
-    /// The array: what its pointers lead to is there as long as this.
+    /// The array. The data that its pointers lead to exists as long as this.
     pub fn dl_tensor(&self) -> DLTensor {
         // SAFETY: valid until it is given back, as whoever made this has promised.
         unsafe {
@@ -96,7 +97,7 @@ impl DlpackTensor {
         }
     }
 
-    /// The flags; 0 in the older form.
+    /// The flags, which are 0 in the older form.
     fn flags(&self) -> u64 {
         match self.0 {
             // SAFETY: as above.
@@ -105,21 +106,22 @@ impl DlpackTensor {
         }
     }
 
-    /// Whether the memory is only read. The older form cannot say so.
+    /// Returns whether the memory is read-only. The older form cannot express that.
     pub fn is_read_only(&self) -> bool {
         self.flags() & FLAG_READ_ONLY != 0
     }
 
-    /// Whether the producer has made a copy, which nobody else has.
+    /// Returns whether the producer has made a copy that no one else has.
     pub fn is_copied(&self) -> bool {
         self.flags() & FLAG_IS_COPIED != 0
     }
 
-    /// The elements as a buffer, without a copy: in a row, of any shape. Its first use waits for what is on the stream now.
+    /// Makes a buffer of the elements, without a copy. They must be contiguous, and may have any shape. The first use of the buffer waits
+    /// for the work that is on the stream now.
     ///
     /// # Errors
     ///
-    /// Returns what [`Tensor::from_dlpack`] returns, and [`Error::Dlpack`] if the elements are not contiguous, or are read-only.
+    /// Returns the errors of [`Tensor::from_dlpack`], and [`Error::Dlpack`] if the elements are not contiguous, or are read-only.
     pub fn into_buffer<T: DlpackElement>(self, stream: &Stream) -> Result<Buffer<T>> {
         if self.is_read_only() {
             return refuse(
@@ -162,16 +164,17 @@ impl Drop for DlpackTensor {
 }
 
 impl<T: Scalar + DlpackElement> Tensor<T> {
-    /// A tensor in the memory of another library's, without a copy, of the same shape and strides. See
+    /// Makes a tensor in the memory of another library, without a copy, with the same shape and strides. See
     /// [`interop::dlpack`](crate::interop::dlpack) for the order of work, and an example.
     ///
-    /// The memory is given back when the last view of it is gone, and the work that uses it is over. If it is read-only, what would write it is
-    /// [`Error::ReadOnly`].
+    /// The memory is given back when the last view of it has been dropped, and the work that uses it is over. If the memory is read-only,
+    /// calls that would write it return [`Error::ReadOnly`].
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Dlpack`] if the elements are not `T`, the memory is on another device than the stream, there are more than [`MAX_RANK`]
-    /// axes, or a field makes no sense; and [`Error::Adoption`] on a stream that captures. The memory is given back with an error.
+    /// Returns [`Error::Dlpack`] if the elements are not `T`, if the memory is on another device than the stream, if there are more than
+    /// [`MAX_RANK`] axes, or if a field is not valid, and [`Error::Adoption`] on a stream that captures. If there is an error, the memory
+    /// is given back.
     pub fn from_dlpack(stream: &Stream, tensor: DlpackTensor) -> Result<Self> {
         let view = View::new::<T>(TENSOR, &tensor.dl_tensor(), stream.device())?;
         let is_read_only = tensor.is_read_only();
@@ -183,11 +186,11 @@ impl<T: Scalar + DlpackElement> Tensor<T> {
     }
 }
 
-/// An array that was looked at: a layout in a memory.
+/// An array that was checked: a layout in a memory.
 struct View {
-    /// The memory's first byte.
+    /// The address of the memory's first byte.
     address: u64,
-    /// Elements of the memory.
+    /// The number of elements of the memory.
     elements: usize,
     layout: Layout,
 }
@@ -222,7 +225,8 @@ impl View {
             );
             return refuse(call, reason);
         }
-        // In elements from the first one. Strides of 64 bits and a countable number of elements keep the sums in 128; their bytes may not be.
+        // The sums count elements from the first one. Strides of 64 bits and a countable number of elements keep them within 128 bits; sums
+        // of bytes might not be.
         let (mut low, mut high) = (0i128, 0i128);
         for (&extent, &stride) in layout.shape.iter().zip(&layout.strides) {
             let reach = stride as i128 * (extent as i128 - 1);
@@ -256,7 +260,7 @@ fn check_device(call: &'static str, of: DLDevice, device: &Device) -> Result<()>
         (None, DLDevice::CPU) => device_id == 0,
         (None, DLDevice::CUDA_HOST) => true,
         (Some(ordinal), DLDevice::CUDA) => usize::try_from(device_id) == Ok(ordinal),
-        // All GPUs can access it; whatever number it has.
+        // All GPUs can access this memory, whatever number it has.
         (Some(_), DLDevice::CUDA_MANAGED) => true,
         _ => false,
     };
@@ -278,7 +282,7 @@ fn check_device(call: &'static str, of: DLDevice, device: &Device) -> Result<()>
     refuse(call, reason)
 }
 
-/// Shape and strides, checked each by itself.
+/// Reads the shape and the strides, and checks each by itself.
 fn layout(call: &'static str, tensor: &DLTensor) -> Result<Layout> {
     let rank = match usize::try_from(tensor.ndim) {
         Ok(rank) if rank <= MAX_RANK => rank,
@@ -307,7 +311,7 @@ fn layout(call: &'static str, tensor: &DLTensor) -> Result<Layout> {
         for axis in 0..rank {
             // SAFETY: the contract of `from_raw`: there are as many strides as axes.
             let stride = unsafe { tensor.strides.add(axis).read() };
-            // Where there is one index at most, a step is never taken, and may be of any size.
+            // If there is at most one index, a step is never taken, and may have any size.
             layout.strides[axis] = if shape[axis] > 1 && !shape.contains(&0) {
                 match isize::try_from(stride) {
                     Ok(stride) => stride,

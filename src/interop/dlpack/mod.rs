@@ -1,8 +1,8 @@
-//! DLPack: tensors of other libraries as tensors here, and the other way, without a copy, on a GPU and in the host's memory.
+//! DLPack: converts tensors of other libraries to tensors of this library, and back, without a copy, on a GPU and in the host's memory.
 //!
-//! PyTorch, CuPy, NumPy, JAX and others exchange arrays by a struct of C with a pointer, shape, strides and a function that gives the memory
-//! back. Both forms of it are imported and exported: [`DLManagedTensorVersioned`], and the older [`DLManagedTensor`], which cannot say that
-//! memory is read-only.
+//! PyTorch, CuPy, NumPy, JAX and others exchange arrays by a C struct with a pointer, a shape, strides and a function that gives the memory
+//! back. This module imports and exports both forms of the struct: [`DLManagedTensorVersioned`], and the older [`DLManagedTensor`], which
+//! cannot express that memory is read-only.
 //!
 //! | from | to | call |
 //! |---|---|---|
@@ -13,30 +13,31 @@
 //! | buffer | [`DlpackExport`], which owns it | [`DlpackExport::of_buffer`] |
 //! | [`DlpackExport`] | a pointer to such a struct | [`DlpackExport::into_raw`], [`into_raw_unversioned`](DlpackExport::into_raw_unversioned) |
 //!
-//! Memory of the emulator is the host's: `kDLCPU`, device 0. Pinned memory, `kDLCUDAHost`, is imported there, too. A GPU's is `kDLCUDA` with
-//! [`Device::ordinal`](crate::Device::ordinal); `kDLCUDAManaged` is imported on any GPU. Other libraries use the GPU's primary context,
-//! which is that of [`Device::gpu_at`](crate::Device::gpu_at).
+//! Memory of the emulator is host memory: `kDLCPU`, device 0. The emulator also imports pinned memory, `kDLCUDAHost`. Memory of a GPU is
+//! `kDLCUDA` with [`Device::ordinal`](crate::Device::ordinal); any GPU imports `kDLCUDAManaged`. Other libraries use the primary context of
+//! the GPU, which is that of [`Device::gpu_at`](crate::Device::gpu_at).
 //!
 //! # Streams
 //!
-//! The struct names no stream: on a GPU, whoever passes it on must keep the order.
+//! The struct names no stream. On a GPU, the code that passes it on must keep the order of work.
 //!
 //! - **Import.** Ask the producer for its tensor with the handle of the stream that you import it on: `__dlpack__(stream=s)`, where `s` is
-//!   [`Stream::as_raw`](crate::Stream::as_raw) as a number. The producer lets that stream wait for its work. Here, work on all streams waits for
-//!   what is on that stream at the time of the import. The producer gets the memory back when all work that uses it is over: dropping the last
-//!   tensor waits for that, as [`Buffer::from_raw_owned`](crate::Buffer::from_raw_owned) says.
+//!   [`Stream::as_raw`](crate::Stream::as_raw) as a number. The producer makes that stream wait for its work. In this library, work on all
+//!   streams waits for the work that is on that stream at the time of the import. The producer gets the memory back when all work that uses
+//!   it is over: a drop of the last tensor waits for that, as [`Buffer::from_raw_owned`](crate::Buffer::from_raw_owned) says.
 //! - **Export.** The consumer names its stream, the argument of `__dlpack__(stream=s)`; adopt it with
 //!   [`Stream::from_raw_borrowed`](crate::Stream::from_raw_borrowed), once for all exports, and export on it. CUDA's legacy default stream
 //!   is 1 in Python, and null here. Number 2 is another stream on each thread, so it cannot be adopted for a deleter that any thread calls.
 //!   The consumer's later work on that stream finds all that was enqueued before on any stream here. When the consumer gives the memory
 //!   back, it is freed after what is on that stream by then, without a wait. A consumer that uses other streams makes that one wait for
 //!   them before. The deleter makes the GPU's context current on its thread, as every call here does.
-//! - **Between.** Work of the other side is in no order with work of this library, unless both are on that stream or a call orders them.
+//! - **Between.** Work of the other library has no order relative to work of this library, unless both are on that stream or a call orders
+//!   them.
 //!
-//! On the emulator work is done when its call returns, and there is nothing to wait for. The other side accesses the memory only while no
-//! call here uses it, and no closure looks at it.
+//! On the emulator, work is done when its call returns, so there is nothing to wait for. The other library may access the memory only while
+//! no call here uses it, and no closure reads it.
 //!
-//! Who writes memory of `bool` leaves bytes of 0 or 1.
+//! Code that writes memory of `bool` must leave bytes of 0 or 1.
 //!
 //! ```
 //! use kernel_primitives::Device;
@@ -56,7 +57,7 @@
 //! # }
 //! ```
 //!
-//! `scripts/dlpack/check.py` in the repository exchanges arrays with NumPy, PyTorch and CuPy by this.
+//! `scripts/dlpack/check.py` in the repository exchanges arrays with NumPy, PyTorch and CuPy by this module.
 //!
 //! Reference: the DLPack documentation, `dlpack.h`, version 1.
 

@@ -1,4 +1,4 @@
-//! Arrays on the host, as files hold them.
+//! Arrays on the host, as files have them.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -49,7 +49,7 @@ pub struct NpyArray<T> {
 }
 
 impl<T: NpyElement> NpyArray<T> {
-    /// The array of this shape, outermost extent first, with these elements in C order.
+    /// Makes an array of this shape, outermost extent first, with these elements in C order.
     ///
     /// # Errors
     ///
@@ -59,18 +59,18 @@ impl<T: NpyElement> NpyArray<T> {
         Ok(Self { shape: shape.to_vec(), values })
     }
 
-    /// A copy of a buffer or of a part of one, after everything that writes it.
+    /// Makes a copy of a buffer or of a part of it, after all work that writes it.
     ///
     /// # Errors
     ///
-    /// Returns what [`new`](Self::new) and [`BufferSlice::to_vec`] return.
+    /// Returns the errors of [`new`](Self::new) and of [`BufferSlice::to_vec`].
     pub fn from_slice<'a>(shape: &[usize], slice: impl Into<BufferSlice<'a, T>>) -> Result<Self> {
         let slice = slice.into();
         check_elements("NpyArray::from_slice", shape, slice.len())?;
         Self::new(shape, slice.to_vec()?)
     }
 
-    /// The extents, outermost first; none for a single value.
+    /// The extents, outermost first. A single value has none.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
@@ -85,21 +85,22 @@ impl<T: NpyElement> NpyArray<T> {
         self.values
     }
 
-    /// A buffer with a copy of the elements in C order.
+    /// Makes a buffer with a copy of the elements in C order.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Allocation`] if the device has not enough memory.
+    /// Returns [`Error::Allocation`] if the device does not have enough memory.
     pub fn to_buffer(&self, stream: &Stream) -> Result<Buffer<T>> {
         stream.buffer_from(&self.values)
     }
 
-    /// Reads a file that has one array and nothing else.
+    /// Reads a file that has one array and nothing after it.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Npy`] with the byte and the field if the file cannot be read, is no `.npy` file, has elements that are not `T`,
-    /// a header that is damaged, or more or fewer elements than its shape says; [`Error::Allocation`] if the host has not enough memory.
+    /// Returns [`Error::Npy`] with the byte and the field if the file cannot be read, if it is no `.npy` file, if it has elements that are
+    /// not `T`, a damaged header, or more or fewer elements than its shape says, and [`Error::Allocation`] if the host does not have enough
+    /// memory.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let mut input = Input::<File>::open(path.as_ref())?;
         let array = input.array()?;
@@ -107,18 +108,18 @@ impl<T: NpyElement> NpyArray<T> {
         Ok(array)
     }
 
-    /// Reads one array, and nothing after it: several calls read several arrays.
+    /// Reads one array, and nothing after it. Several calls read several arrays.
     ///
-    /// Bytes are read in parts of 64 KiB, so that a reader needs no buffer of its own.
+    /// Bytes are read in parts of 64 KiB, so a reader needs no buffer of its own.
     ///
     /// # Errors
     ///
-    /// Returns what [`read`](Self::read) returns.
+    /// Returns the errors of [`read`](Self::read).
     pub fn read_from(input: impl Read) -> Result<Self> {
         Input::new(input).array()
     }
 
-    /// Writes a file, which may be there already, in C order.
+    /// Writes a file in C order. It replaces a file that exists.
     ///
     /// # Errors
     ///
@@ -127,11 +128,12 @@ impl<T: NpyElement> NpyArray<T> {
         Output::create(path.as_ref(), &self.shape)?.array(&self.shape, &self.values, NpyOrder::C)
     }
 
-    /// Writes the array in an order: one call after another writes several arrays.
+    /// Writes the array in an order. Several calls write several arrays.
     ///
     /// # Errors
     ///
-    /// Returns what [`write`](Self::write) returns, and [`Error::Allocation`] if the host has no memory for a copy in Fortran order.
+    /// Returns the errors of [`write`](Self::write), and [`Error::Allocation`] if the host does not have enough memory for a copy in
+    /// Fortran order.
     pub fn write_to(&self, output: impl Write, order: NpyOrder) -> Result<()> {
         let mut output = Output::new(output);
         match order {
@@ -139,7 +141,7 @@ impl<T: NpyElement> NpyArray<T> {
             NpyOrder::Fortran => {
                 let mut reversed = self.shape.clone();
                 reversed.reverse();
-                // Fortran's order is C's of the axes in reverse.
+                // Fortran order is C order with the axes reversed.
                 let ordered = reordered(&self.values, &reversed)?;
                 output.array(&self.shape, ordered.as_deref().unwrap_or(&self.values), order)
             }
@@ -147,7 +149,7 @@ impl<T: NpyElement> NpyArray<T> {
     }
 }
 
-/// Checks that a shape has so many elements.
+/// Checks that a shape has `len` elements.
 fn check_elements(call: &str, shape: &[usize], len: usize) -> Result<()> {
     match elements(shape) {
         Some(count) if count == len => Ok(()),
@@ -161,9 +163,9 @@ fn check_elements(call: &str, shape: &[usize], len: usize) -> Result<()> {
     }
 }
 
-/// Elements in C order that are in Fortran order; `None` if the two are the same.
+/// Converts elements in Fortran order to C order. Returns `None` if the two orders are the same.
 pub(super) fn reordered<T: Copy>(values: &[T], shape: &[usize]) -> Result<Option<Vec<T>>> {
-    // Axes of one index change no order.
+    // An axis with one index does not change the order.
     let axes: Vec<(usize, usize)> = shape
         .iter()
         .scan(1usize, |stride, &extent| {

@@ -3,7 +3,7 @@
 use half::f16;
 use primitives_gpu::{Complex, Element};
 
-/// An element type that a file can have and this library has, too.
+/// An element type that both NumPy's files and this library have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the types' names")]
 #[non_exhaustive]
@@ -25,7 +25,7 @@ pub enum NpyType {
 }
 
 impl NpyType {
-    /// All of them.
+    /// All element types.
     pub const ALL: [Self; 14] = [
         Self::Bool,
         Self::I8,
@@ -43,7 +43,7 @@ impl NpyType {
         Self::Complex128,
     ];
 
-    /// NumPy's name of the type: `float32`.
+    /// The name of the type in NumPy, such as `float32`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bool => "bool",
@@ -63,7 +63,7 @@ impl NpyType {
         }
     }
 
-    /// How a file names it in little endian: `<f4`.
+    /// The name of the type in a file, in little endian, such as `<f4`.
     pub const fn descr(self) -> &'static str {
         match self {
             Self::Bool => "|b1",
@@ -83,7 +83,7 @@ impl NpyType {
         }
     }
 
-    /// Bytes of an element.
+    /// The number of bytes of an element.
     pub const fn size(self) -> usize {
         match self {
             Self::Bool | Self::I8 | Self::U8 => 1,
@@ -94,7 +94,7 @@ impl NpyType {
         }
     }
 
-    /// The type that a file names so, and whether it is in big endian.
+    /// Returns the type that a file names by `descr`, and whether it is in big endian.
     pub(super) fn parse(descr: &str) -> Option<(Self, bool)> {
         let (order, name) = (descr.chars().next()?, descr.get(1..)?);
         let element = Self::ALL.into_iter().find(|element| &element.descr()[1..] == name)?;
@@ -109,10 +109,10 @@ impl NpyType {
 }
 
 mod sealed {
-    /// Elements as bytes.
+    /// The conversion of elements to bytes and back.
     #[allow(unreachable_pub, reason = "sealed")]
     pub trait Bytes: Sized {
-        /// Appends the elements that `bytes` holds; the index of one that is none is an error.
+        /// Appends the elements of `bytes`. If one of them is not valid, the error is its index.
         fn decode(bytes: &[u8], big_endian: bool, to: &mut Vec<Self>) -> Result<(), usize>;
         /// Appends the bytes of `elements` in little endian.
         fn encode(elements: &[Self], to: &mut Vec<u8>);
@@ -120,9 +120,9 @@ mod sealed {
 }
 pub(super) use sealed::Bytes;
 
-/// A Rust type that NumPy's files can hold: `bool`, integers, `f16`, `f32`, `f64`, and `Complex` of the last two.
+/// A Rust type that NumPy's files can have: `bool`, integers, `f16`, `f32`, `f64`, and `Complex` of the last two.
 ///
-/// `bf16` is none, as NumPy has no such type:
+/// `bf16` is not one, because NumPy has no such type:
 ///
 /// ```compile_fail
 /// # use kernel_primitives::{bf16, interop::npy::NpyArray};

@@ -11,7 +11,7 @@ use super::element::NpyType;
 use super::read::Input;
 use super::{MAX_AXES, elements};
 
-/// What a file says of its array: the element type, the shape and the order.
+/// The description of an array in a file: the element type, the shape and the order.
 ///
 /// ```
 /// use kernel_primitives::interop::npy::{NpyHeader, NpyType};
@@ -29,7 +29,7 @@ pub struct NpyHeader {
     pub(super) big_endian: bool,
     pub(super) order: NpyOrder,
     pub(super) shape: Vec<usize>,
-    /// Where the value of the entry is in the file.
+    /// The place of the entry's value in the file.
     pub(super) descr_at: u64,
     pub(super) shape_at: u64,
     pub(super) data_at: u64,
@@ -40,8 +40,9 @@ impl NpyHeader {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Npy`](crate::Error::Npy) with the byte and the field if the file cannot be read, is no `.npy` file or of another
-    /// version, or if its header is not one that NumPy writes, is longer than the file, or has an element type that [`NpyType`] has not.
+    /// Returns [`Error::Npy`](crate::Error::Npy) with the byte and the field if the file cannot be read, is no `.npy` file or has another
+    /// version, and if the header is not one that NumPy writes, is longer than the file, or has an element type that [`NpyType`] does not
+    /// have.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         Input::<File>::open(path.as_ref())?.header()
     }
@@ -50,7 +51,7 @@ impl NpyHeader {
     ///
     /// # Errors
     ///
-    /// Returns what [`read`](Self::read) returns.
+    /// Returns the errors of [`read`](Self::read).
     pub fn read_from(input: impl Read) -> Result<Self> {
         Input::new(input).header()
     }
@@ -60,7 +61,7 @@ impl NpyHeader {
         self.element
     }
 
-    /// Whether the bytes of an element are in big endian.
+    /// Returns whether the bytes of an element are in big endian.
     pub fn is_big_endian(&self) -> bool {
         self.big_endian
     }
@@ -70,7 +71,7 @@ impl NpyHeader {
         self.order
     }
 
-    /// The extents, outermost first; none for a single value.
+    /// The extents, outermost first. A single value has none.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
@@ -81,14 +82,14 @@ impl NpyHeader {
     }
 }
 
-/// What is wrong, at which byte of the text, with which entry.
+/// What is wrong, the byte of the text, and the entry.
 pub(super) struct Mistake {
     pub(super) at: usize,
     pub(super) field: &'static str,
     pub(super) reason: String,
 }
 
-/// Reads the text of a header, which is in the file from byte `base`.
+/// Reads the text of a header, which begins in the file at byte `base`.
 pub(super) fn parse(text: &[u8], base: u64) -> Result<NpyHeader, Mistake> {
     let mut text = Text { bytes: text, at: 0, field: "header" };
     let (mut descr, mut order, mut shape) = (None, None, None);
@@ -141,7 +142,7 @@ pub(super) fn parse(text: &[u8], base: u64) -> Result<NpyHeader, Mistake> {
     Ok(NpyHeader { element, big_endian, order, shape, descr_at, shape_at, data_at })
 }
 
-/// A text of the file, for a message: short, and without characters that a terminal acts upon.
+/// Text of the file, as a message shows it: short, and without characters that control a terminal.
 fn shown(text: &str) -> String {
     let short: String = text.chars().take(40).collect();
     format!("'{}{}'", short.escape_debug(), if short.len() < text.len() { "…" } else { "" })
@@ -150,7 +151,7 @@ fn shown(text: &str) -> String {
 struct Text<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// What is being read.
+    /// The field that is being read.
     field: &'static str,
 }
 
@@ -180,7 +181,7 @@ impl Text<'_> {
         let reason = if rest.is_empty() {
             format!("the header ends where {expected} is expected")
         } else {
-            // Bytes of UTF-8, or of Latin-1 in old versions; of the latter, what is no ASCII is not shown.
+            // The bytes are UTF-8, or Latin-1 in old versions. For Latin-1, bytes that are not ASCII are not shown.
             format!(
                 "{} stands where {expected} is expected",
                 shown(&String::from_utf8_lossy(&rest[..rest.len().min(164)]))
@@ -189,7 +190,7 @@ impl Text<'_> {
         self.mistake(self.at, reason)
     }
 
-    /// A literal text without escapes.
+    /// Reads a string literal without escapes.
     fn string(&mut self) -> Result<String, Mistake> {
         self.skip_space();
         let quote = match self.bytes.get(self.at) {
@@ -207,7 +208,7 @@ impl Text<'_> {
         }
     }
 
-    /// A word or a number.
+    /// Reads a word or a number.
     fn word(&mut self) -> &str {
         let bytes = &self.bytes[self.at..];
         let word = &bytes[..bytes.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count()];

@@ -1,7 +1,7 @@
-//! NumPy's files: arrays in and out, as `np.save` writes and `np.load` reads them.
+//! NumPy's files: reads and writes arrays, as `np.load` and `np.save` do.
 //!
-//! [`NpyArray`] is an array of host memory with the shape that the file gives it. [`Tensor::read_npy`](crate::expr::Tensor::read_npy) and
-//! [`Tensor::write_npy`](crate::expr::Tensor::write_npy) go to a device and back in one call.
+//! [`NpyArray`] is an array in host memory with the shape from the file. [`Tensor::read_npy`](crate::expr::Tensor::read_npy) copies a file
+//! to a device in one call, and [`Tensor::write_npy`](crate::expr::Tensor::write_npy) copies a tensor to a file.
 //!
 //! | | read | written |
 //! |---|---|---|
@@ -11,11 +11,11 @@
 //! | element types | those of [`NpyType`]: the file's must be the one that is asked for | the same |
 //! | axes | up to 64 | up to 64 |
 //!
-//! NumPy has no type for `bf16`. Convert to `f32`, which holds all its values: `x.cast::<f32>()` in an expression. Types with fields,
-//! texts, dates and Python objects are not read.
+//! NumPy has no type for `bf16`. Convert to `f32`, which can represent all its values: `x.cast::<f32>()` in an expression. Files with
+//! structured types, strings, dates or Python objects cannot be read.
 //!
-//! A file is not trusted. The header's length and the shape are checked against the length of the file, and where that is not known, memory
-//! is taken for what has arrived only. Nothing in a header is executed.
+//! A file is not trusted. The length of the header and the shape are checked against the length of the file. If that is not known, memory
+//! is allocated only for bytes that have arrived. Nothing in a header is executed.
 //!
 //! ```
 //! use kernel_primitives::interop::npy::{NpyArray, NpyHeader, NpyOrder};
@@ -49,16 +49,16 @@ pub use array::{NpyArray, NpyOrder};
 pub use element::{NpyElement, NpyType};
 pub use header::NpyHeader;
 
-/// Most axes of an array of NumPy.
+/// The largest number of axes of an array in NumPy.
 const MAX_AXES: usize = 64;
 
 /// The first bytes of every file.
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
-/// Bytes that are read or written at once.
+/// The number of bytes that are read or written at once.
 const CHUNK: usize = 1 << 16;
 
-/// The number of elements; `None` if that is more than can be counted.
+/// The number of elements, or `None` if it is too large to count.
 fn elements(shape: &[usize]) -> Option<usize> {
     if shape.contains(&0) {
         return Some(0);

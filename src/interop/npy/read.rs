@@ -11,16 +11,16 @@ use super::element::NpyElement;
 use super::header::{NpyHeader, parse};
 use super::{CHUNK, MAGIC, elements};
 
-/// Bytes of the longest header that is read. NumPy reads 10,000 unless told otherwise, and writes some 120 for an array of numbers.
+/// The largest number of bytes of a header that is read. By default NumPy reads 10,000, and writes about 120 for an array of numbers.
 const LONGEST_HEADER: u64 = 1 << 16;
 
-/// What is read, and how far that has come.
+/// An input, and the number of bytes read so far.
 pub(super) struct Input<R> {
     read: R,
-    /// For messages.
+    /// The name for messages.
     name: String,
     at: u64,
-    /// All bytes that there are, if that is known.
+    /// The number of bytes of the input, if it is known.
     len: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ impl<R: Read> Input<R> {
         Error::Npy { file: self.name.clone(), at, field, reason }
     }
 
-    /// Reads as many bytes as `to` has; fewer only at the end.
+    /// Reads as many bytes as `to` has, or fewer at the end.
     fn fill(&mut self, to: &mut [u8], field: &'static str) -> Result<usize> {
         let mut count = 0;
         while count < to.len() {
@@ -143,7 +143,7 @@ impl<R: Read> Input<R> {
                 );
                 return Err(self.error(self.at, "data", reason));
             }
-            // Without a length, memory grows by what has come.
+            // Without a length, memory grows with the bytes that have arrived.
             values.try_reserve(elements).map_err(|error| no_room::<T>(values.len() + elements, &error))?;
             if let Err(wrong) = T::decode(bytes, header.big_endian, &mut values) {
                 let reason = format!("{:#x} is no {}", bytes[wrong * size], T::TYPE.name());
@@ -153,7 +153,7 @@ impl<R: Read> Input<R> {
         Ok(values)
     }
 
-    /// Refuses what follows the array.
+    /// Returns an error if there are bytes after the array.
     pub(super) fn end(&mut self) -> Result<()> {
         let at = self.at;
         if self.fill(&mut [0], "end")? > 0 {

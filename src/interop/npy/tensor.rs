@@ -1,4 +1,4 @@
-//! Tensors from and in files.
+//! Reads tensors from files, and writes them to files.
 
 use std::path::Path;
 
@@ -9,22 +9,22 @@ use super::element::NpyElement;
 use crate::expr::{Scalar, Tensor};
 
 impl<T: Scalar + NpyElement> NpyArray<T> {
-    /// A tensor with a copy of the elements, in a row.
+    /// Makes a contiguous tensor with a copy of the elements.
     ///
     /// # Errors
     ///
     /// Returns [`Error::Expression`](crate::Error::Expression) for more than [`MAX_RANK`](crate::expr::MAX_RANK) axes, and
-    /// [`Error::Allocation`](crate::Error::Allocation) if the device has not enough memory.
+    /// [`Error::Allocation`](crate::Error::Allocation) if the device does not have enough memory.
     #[track_caller]
     pub fn to_tensor(&self, stream: &Stream) -> Result<Tensor<T>> {
         Tensor::from_slice(stream, self.shape(), self.values())
     }
 
-    /// A copy of a tensor's elements, after everything that writes them.
+    /// Makes a copy of a tensor's elements, after all work that writes them.
     ///
     /// # Errors
     ///
-    /// Returns what [`Tensor::to_vec`] returns.
+    /// Returns the errors of [`Tensor::to_vec`].
     #[track_caller]
     pub fn from_tensor(tensor: &Tensor<T>) -> Result<Self> {
         Self::new(&tensor.shape(), tensor.to_vec()?)
@@ -32,11 +32,11 @@ impl<T: Scalar + NpyElement> NpyArray<T> {
 }
 
 impl<T: Scalar + NpyElement> Tensor<T> {
-    /// Reads an array from a file of NumPy: the elements are in a row, whatever order the file has.
+    /// Reads an array from a NumPy file. The elements are contiguous in C order, whatever order the file has.
     ///
     /// # Errors
     ///
-    /// Returns what [`NpyArray::read`] and [`NpyArray::to_tensor`] return.
+    /// Returns the errors of [`NpyArray::read`] and of [`NpyArray::to_tensor`].
     ///
     /// ```
     /// use kernel_primitives::Device;
@@ -59,11 +59,11 @@ impl<T: Scalar + NpyElement> Tensor<T> {
         NpyArray::read(path)?.to_tensor(stream)
     }
 
-    /// Writes the elements and their shape to a file of NumPy, which may be there already, after everything that writes them.
+    /// Writes the elements and their shape to a NumPy file, after all work that writes the elements. It replaces a file that exists.
     ///
     /// # Errors
     ///
-    /// Returns what [`to_vec`](Self::to_vec) and [`NpyArray::write`] return.
+    /// Returns the errors of [`to_vec`](Self::to_vec) and of [`NpyArray::write`].
     #[track_caller]
     pub fn write_npy(&self, path: impl AsRef<Path>) -> Result<()> {
         NpyArray::from_tensor(self)?.write(path)

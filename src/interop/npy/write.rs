@@ -10,22 +10,22 @@ use super::array::NpyOrder;
 use super::element::{Bytes, NpyElement};
 use super::{CHUNK, MAGIC, MAX_AXES};
 
-/// Elements begin at a multiple of this in the file, so that it can be mapped into memory.
+/// Elements begin at a multiple of this in the file, so that the file can be mapped into memory.
 const ALIGN: usize = 64;
 
-/// What is written to, and how far that has come.
+/// An output, and the number of bytes written so far.
 pub(super) struct Output<W> {
     write: W,
-    /// For messages.
+    /// The name for messages.
     name: String,
     at: u64,
 }
 
 impl Output<File> {
-    /// A file for an array of this shape.
+    /// Creates a file for an array of this shape.
     pub(super) fn create(path: &Path, shape: &[usize]) -> Result<Self> {
         let name = path.display().to_string();
-        // Before a file that is there is lost.
+        // Check the shape before a file that exists is lost.
         check_axes(&name, shape)?;
         match File::create(path) {
             Ok(write) => Ok(Self { write, name, at: 0 }),
@@ -53,7 +53,7 @@ impl<W: Write> Output<W> {
         }
     }
 
-    /// Writes an array, whose values are in the order that is named.
+    /// Writes an array whose values are in the given order.
     pub(super) fn array<T: NpyElement>(&mut self, shape: &[usize], values: &[T], order: NpyOrder) -> Result<()> {
         check_axes(&self.name, shape)?;
         self.put(&header(T::TYPE.descr(), shape, order), "header")?;
@@ -75,7 +75,7 @@ fn check_axes(file: &str, shape: &[usize]) -> Result<()> {
     Err(Error::Npy { file: file.into(), at: 0, field: "shape", reason })
 }
 
-/// A file up to its elements. With 64 axes it has some 1500 bytes, so that version 1 is enough.
+/// Makes the part of a file before its elements. With 64 axes it has about 1500 bytes, so version 1 is enough.
 fn header(descr: &str, shape: &[usize], order: NpyOrder) -> Vec<u8> {
     let order = if order == NpyOrder::Fortran { "True" } else { "False" };
     let shape = match shape {
