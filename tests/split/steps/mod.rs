@@ -121,7 +121,11 @@ fn steps_of_vectors() -> Result<()> {
     for n in [1, 2, 5, 17] {
         for boundary in boundaries() {
             let far = reach(n, 2);
-            agree::<f32>(&splits, &[n], &COUNTS, &|x| &x * 0.5 + step(&x, 1, boundary, &[[-1, -1], [far, far]]))?;
+            agree::<f32>(&splits, &[n], &COUNTS, &|x| {
+                let around = step(&x, 1, boundary, &[[-1, -1], [far, far]]);
+                // Beside an interior stencil there are fewer places.
+                if boundary == Boundary::Interior { around } else { &x * 0.5 + around }
+            })?;
         }
     }
     Ok(())
