@@ -396,8 +396,8 @@ fn child_faults_often() -> Result<()> {
     // Loads the kernels, and makes what is kept.
     round(1000)?;
     let mut seen = Vec::new();
-    // Other processes take memory too, and give it back: what leaks is gone after every round.
-    for _ in 0..5 {
+    // Other processes take memory too, for some seconds, and give it back: what leaks is gone after every round.
+    for _ in 0..40 {
         let before = (device.counters(), handles(), free_memory(&device));
         round(10_000)?;
         let cost = device.counters().since(before.0);
