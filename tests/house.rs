@@ -14,7 +14,6 @@ const FILES: usize = 15;
 const LONGER: &[(&str, &str)] = &[
     ("primitives-gpu/src/block/sorts/top_k.rs", "one type's methods, which share its invariants"),
     ("primitives-gpu/src/simt/nvptx.rs", "a list of instructions"),
-    ("src/expr/tensor.rs", "one type's methods with their examples"),
 ];
 
 /// Larger folders, and why.

@@ -293,30 +293,20 @@ impl<T: Scalar> Tensor<T> {
     /// beyond the axis is shortened, as in Python.
     #[track_caller]
     pub fn slice(&self, slices: impl IntoSlices) -> Result<Self> {
-        let (slices, Layout { shape, strides, mut offset }) = (slices.slices(), self.view.layout);
-        if slices.len() > shape.rank() {
-            let reason = format!("{} slices of a tensor of shape {shape}", slices.len());
-            return Err(view_error(ExpressionErrorKind::OutOfRange, reason));
+        self.viewed(ExpressionErrorKind::OutOfRange, |layout| layout.sliced(&slices.slices()))
+    }
+
+    /// A view with a layout that is made of this one's. The function says why there is none.
+    #[track_caller]
+    fn viewed(
+        &self,
+        kind: ExpressionErrorKind,
+        layout: impl FnOnce(&Layout) -> Result<Layout, String>,
+    ) -> Result<Self> {
+        match layout(&self.view.layout) {
+            Ok(layout) => Ok(self.with_layout(layout)),
+            Err(reason) => Err(view_error(kind, reason)),
         }
-        let (mut extents, mut kept) = (Vec::new(), [0; MAX_RANK]);
-        for (axis, &extent) in shape.iter().enumerate() {
-            let slice = slices.get(axis).copied().unwrap_or((..).into());
-            let Some((start, count, step, stays)) = slice.resolve(extent) else {
-                let reason = format!("axis {axis} of a tensor of shape {shape} has no {slice:?}");
-                return Err(view_error(ExpressionErrorKind::OutOfRange, reason));
-            };
-            // Where there are no elements, the place is of no use, and may lie outside.
-            if !shape.contains(&0) {
-                offset = offset.wrapping_add_signed(strides[axis].wrapping_mul(start as isize));
-            }
-            if stays {
-                // A step that is taken never may be of any size.
-                kept[extents.len()] = strides[axis].wrapping_mul(step);
-                extents.push(count);
-            }
-        }
-        let shape = Shape::new(&extents).unwrap_or(shape);
-        Ok(self.with_layout(Layout { shape, strides: kept, offset }))
     }
 
     /// Returns a view of the same elements in another shape, outermost axis first.
@@ -328,24 +318,13 @@ impl<T: Scalar> Tensor<T> {
     #[track_caller]
     pub fn reshape(&self, shape: impl IntoShape) -> Result<Self> {
         let shape = checked_shape(&shape, Some(self.len()))?;
-        match reshaped(&self.view.layout, shape) {
-            Some(layout) => Ok(self.with_layout(layout)),
-            None => Err(view_error(
-                ExpressionErrorKind::BadStrides,
-                format!(
-                    "a tensor of shape {} and strides {:?} cannot be seen in the shape {shape} without a copy: make one with \
-                     `contiguous`",
-                    self.shape(),
-                    self.strides()
-                ),
-            )),
-        }
+        self.viewed(ExpressionErrorKind::BadStrides, |layout| layout.reshaped(shape))
     }
 
     /// The axes in reverse order: of a matrix, the transpose.
     pub fn t(&self) -> Self {
-        let rank = self.shape().rank();
-        self.permuted(|axis| rank - 1 - axis)
+        let axes: Vec<usize> = (0..self.shape().rank()).rev().collect();
+        self.with_layout(self.view.layout.permuted(&axes).unwrap_or(self.view.layout))
     }
 
     /// The axes in this order: axis `i` of the result is axis `axes[i]` of this.
@@ -355,22 +334,7 @@ impl<T: Scalar> Tensor<T> {
     /// Returns [`Error::Expression`] if `axes` is not an order of all axes.
     #[track_caller]
     pub fn permute(&self, axes: &[usize]) -> Result<Self> {
-        let rank = self.shape().rank();
-        if axes.len() != rank || (0..rank).any(|axis| !axes.contains(&axis)) {
-            let reason = format!("{axes:?} is no order of the {rank} axes of a tensor of shape {}", self.shape());
-            return Err(view_error(ExpressionErrorKind::OutOfRange, reason));
-        }
-        Ok(self.permuted(|axis| axes[axis]))
-    }
-
-    fn permuted(&self, from: impl Fn(usize) -> usize) -> Self {
-        let Layout { shape, strides, offset } = self.view.layout;
-        let mut turned = [0; MAX_RANK];
-        for axis in 0..shape.rank() {
-            turned[axis] = strides[from(axis)];
-        }
-        let shape = shape.map(|extents| *extents = (0..extents.len()).map(|axis| extents[from(axis)]).collect());
-        self.with_layout(Layout { shape: shape.unwrap_or(Shape::SCALAR), strides: turned, offset })
+        self.viewed(ExpressionErrorKind::OutOfRange, |layout| layout.permuted(axes))
     }
 
     /// Returns a view that repeats the elements to a shape, as NumPy broadcasts. You can read a view that repeats elements, but you cannot
@@ -382,13 +346,7 @@ impl<T: Scalar> Tensor<T> {
     #[track_caller]
     pub fn broadcast_to(&self, shape: impl IntoShape) -> Result<Self> {
         let shape = checked_shape(&shape, None)?;
-        match self.view.layout.broadcast_to(&shape) {
-            Some(layout) => Ok(self.with_layout(layout)),
-            None => Err(view_error(
-                ExpressionErrorKind::BadShape,
-                format!("a tensor of shape {} does not broadcast to {shape}", self.shape()),
-            )),
-        }
+        self.viewed(ExpressionErrorKind::BadShape, |layout| layout.repeated(&shape))
     }
 
     /// Returns a view with a new axis of extent 1 before axis `axis`, or after all axes if `axis` is the number of axes.
@@ -398,16 +356,7 @@ impl<T: Scalar> Tensor<T> {
     /// Returns [`Error::Expression`] if there is no such axis, or if there are already [`MAX_RANK`] axes.
     #[track_caller]
     pub fn insert_axis(&self, axis: usize) -> Result<Self> {
-        let Layout { shape, mut strides, offset } = self.view.layout;
-        let rank = shape.rank();
-        let wider = if axis <= rank { shape.map(|extents| extents.insert(axis, 1)) } else { None };
-        let Some(wider) = wider else {
-            let reason = format!("a tensor of shape {shape} cannot have an axis inserted at {axis}");
-            return Err(view_error(ExpressionErrorKind::OutOfRange, reason));
-        };
-        strides[axis..=rank].rotate_right(1);
-        strides[axis] = 0;
-        Ok(self.with_layout(Layout { shape: wider, strides, offset }))
+        self.viewed(ExpressionErrorKind::OutOfRange, |layout| layout.with_axis(axis))
     }
 
     /// Returns a view of this tensor's memory, from its first element, with any shape and strides. Strides are in elements. The view may
@@ -547,33 +496,4 @@ pub(super) fn checked_shape(shape: &impl IntoShape, elements: Option<usize>) -> 
         }
         _ => Ok(shape),
     }
-}
-
-/// The layout of the same elements in another shape of the same size; `None` if no strides describe it.
-fn reshaped(layout: &Layout, shape: Shape) -> Option<Layout> {
-    if layout.is_contiguous() {
-        return Some(Layout { shape, strides: shape.contiguous_strides(), offset: layout.offset });
-    }
-    // Axes that continue each other, merged; each new axis is a part of one of them.
-    let mut merged: Vec<(usize, isize)> = Vec::new();
-    for (&extent, &stride) in layout.shape.iter().zip(&layout.strides).filter(|(extent, _)| **extent != 1) {
-        match merged.last_mut() {
-            Some((all, last)) if *last == stride * extent as isize => (*all, *last) = (*all * extent, stride),
-            _ => merged.push((extent, stride)),
-        }
-    }
-    let mut strides = [0; MAX_RANK];
-    let mut axis = shape.rank();
-    for (extent, stride) in merged.into_iter().rev() {
-        let mut taken = 1;
-        while taken < extent {
-            axis = axis.checked_sub(1)?;
-            strides[axis] = stride * taken as isize;
-            taken *= shape[axis];
-        }
-        if taken != extent {
-            return None;
-        }
-    }
-    Some(Layout { shape, strides, offset: layout.offset })
 }

@@ -1,18 +1,20 @@
 //! Bad input: an error that names what is wrong.
 
+use std::panic::Location;
+
 use kernel_primitives::expr::*;
 use kernel_primitives::{Device, Devices, Error, ExpressionErrorKind, Result, Split};
 
 use crate::values;
 
-/// Checks the kind of an expression error, parts of its text, and that it names this file.
+/// Checks the kind of an expression error, parts of its text, and that it names the caller's file.
 #[track_caller]
-fn assert_error<T>(result: Result<T>, kind: ExpressionErrorKind, parts: &[&str]) {
+pub fn assert_error<T>(result: Result<T>, kind: ExpressionErrorKind, parts: &[&str]) {
     let Err(error) = result else { panic!("no error, where {kind:?} was expected") };
     let text = error.to_string();
     let Error::Expression(error) = error else { panic!("{text}") };
     assert_eq!(error.kind, kind, "{text}");
-    for part in parts.iter().chain(&[file!()]) {
+    for part in parts.iter().chain(&[Location::caller().file()]) {
         assert!(text.contains(part), "no {part:?} in: {text}");
     }
 }

@@ -18,6 +18,7 @@ mod sorts;
 mod sparse;
 mod steps;
 mod top_k;
+mod views;
 
 use kernel_primitives::devices::count;
 use kernel_primitives::{Devices, Result, Split};

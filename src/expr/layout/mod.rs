@@ -3,3 +3,4 @@
 pub(crate) mod nest;
 pub(crate) mod overlap;
 pub(crate) mod shape;
+pub(crate) mod views;

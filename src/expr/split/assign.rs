@@ -8,6 +8,8 @@ use primitives_host::{Error, ExpressionErrorKind, Result, Split};
 use super::beside::Beside;
 use super::gathers::Gathers;
 use super::halo::Halos;
+use super::packed::packed;
+use super::slices::repeats_rows;
 use super::steps;
 use super::view::{Rows, SplitView, row_elements};
 use crate::expr::dtype::DType;
@@ -32,6 +34,8 @@ pub(super) struct Pass {
     value: Arc<Node>,
     /// What mistakes are about.
     root: Arc<Node>,
+    /// Those of views to memory in which rows lie one after the other.
+    copies: Vec<Self>,
     halos: Halos,
     gathers: Gathers,
     kernels: Vec<Kernel>,
@@ -58,16 +62,20 @@ impl Pass {
                 "the target overlaps what a stencil reads beside each place: assign to another tensor, or read a copy";
             return Err(mistake(place, ExpressionErrorKind::Overlap, reason.into(), &[root]));
         }
-        let gathers = Gathers::new(place, value, rows)?;
-        let halos = Halos::new(place, &reads, rows)?;
-        let kernels = kernels_of(place, target, [value, root], Brought { halos: &halos, gathers: &gathers })?;
-        let (target, value, root) = (target.clone(), value.clone(), root.clone());
-        Ok(Self { place, target, value, root, halos, gathers, kernels })
+        let (value, copies) = packed(place, value)?;
+        let gathers = Gathers::new(place, &value, rows)?;
+        let halos = Halos::new(place, &Reads::of(&value), rows)?;
+        let kernels = kernels_of(place, target, [&value, root], Brought { halos: &halos, gathers: &gathers })?;
+        let (target, root) = (target.clone(), root.clone());
+        Ok(Self { place, target, value, root, copies, halos, gathers, kernels })
     }
 
     /// Enqueues the copies and the kernels, which have this name.
     pub(super) fn run(&mut self, name: &dyn Fn() -> String) -> Result<()> {
-        let (place, Self { target, value, root, halos, gathers, kernels, .. }) = (self.place, self);
+        let (place, Self { target, value, root, copies, halos, gathers, kernels, .. }) = (self.place, self);
+        for copy in copies {
+            copy.run(name)?;
+        }
         let _turns = halos.bring(place)?;
         if !gathers.is_empty() {
             gathers.bring(place, &target.shape, target.rows(), halos)?;
@@ -157,10 +165,7 @@ impl Reads {
                 return fail(ExpressionErrorKind::BadShape, reason);
             }
             if whole.rank() != shape.rank() || whole[0] != shape[0] {
-                let reason = format!(
-                    "a tensor of shape {whole} that is split along its outermost axis cannot be repeated over the rows of {shape}"
-                );
-                return fail(ExpressionErrorKind::BadSplit, reason);
+                return fail(ExpressionErrorKind::BadSplit, repeats_rows(&whole, shape));
             }
             // The rows of an interior stencil are split as its places are.
             if !(if in_place { rows.are_those_of(view.rows()) } else { rows.split.has_devices_of(&view.split) }) {

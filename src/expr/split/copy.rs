@@ -6,10 +6,12 @@ use std::sync::Arc;
 use primitives_host::storage::{self, moves};
 use primitives_host::{Error, ExpressionErrorKind, Result, Split, Stream};
 
+use super::assign::assign;
+use super::packed::{contiguous, memory, rows_of};
 use super::tensor::{SplitTensor, splittable};
 use super::view::{SplitView, row_elements};
 use crate::expr::dtype::Scalar;
-use crate::expr::evaluate::mistake;
+use crate::expr::evaluate::{mistake, overlaps};
 use crate::expr::graph::View;
 use crate::expr::tensor::Tensor;
 
@@ -33,13 +35,15 @@ impl<T: Scalar> SplitTensor<T> {
     /// # }
     /// ```
     ///
+    /// A [view](Self::slice) that is not contiguous is first copied on its devices.
+    ///
     /// # Errors
     ///
     /// Returns [`Error::Allocation`] if a device does not have enough memory, and [`Error::WrongDevice`] between GPUs and the emulator.
     #[track_caller]
     pub fn resplit(&self, split: &Split) -> Result<Self> {
         let copy = Self::uninit(split, self.shape())?;
-        copy_rows::<T>("`SplitTensor::resplit`", &copy.view, &self.view)?;
+        copy_rows::<T>((Location::caller(), "`SplitTensor::resplit`"), &copy.view, &self.view)?;
         Ok(copy)
     }
 
@@ -48,14 +52,30 @@ impl<T: Scalar> SplitTensor<T> {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Expression`] if the shapes differ, and the errors of [`resplit`](Self::resplit).
+    /// Returns [`Error::Expression`] if the shapes differ, if the two have some elements in common at other places, or if this view repeats
+    /// elements; and the errors of [`resplit`](Self::resplit).
     #[track_caller]
     pub fn copy_from(&self, other: &Self) -> Result<()> {
+        let place = Location::caller();
+        let fail = |kind, reason| Err(mistake(place, kind, reason, &[]));
         if self.shape() != other.shape() {
             let reason = format!("a tensor of shape {} is not copied to one of shape {}", other.shape(), self.shape());
-            return Err(mistake(Location::caller(), ExpressionErrorKind::BadShape, reason, &[]));
+            return fail(ExpressionErrorKind::BadShape, reason);
         }
-        copy_rows::<T>("`SplitTensor::copy_from`", &self.view, &other.view)
+        if self.view.same_as(&other.view) {
+            return Ok(());
+        }
+        if self.view.shards.iter().any(|to| other.view.shards.iter().any(|from| overlaps(to, from))) {
+            let reason = "a tensor is not copied to elements of its own: make a copy first".into();
+            return fail(ExpressionErrorKind::Overlap, reason);
+        }
+        let call = "`SplitTensor::copy_from`";
+        if self.view.is_contiguous() {
+            return copy_rows::<T>((place, call), &self.view, &other.view);
+        }
+        let copy = memory(self.split(), (self.shape(), &self.view.bounds), T::DTYPE, 0)?;
+        copy_rows::<T>((place, call), &copy, &other.view)?;
+        assign(place, &self.view, &rows_of(&copy))
     }
 
     /// Copies all elements to a new tensor on the device of a stream. The copy is enqueued as in [`resplit`](Self::resplit).
@@ -66,7 +86,8 @@ impl<T: Scalar> SplitTensor<T> {
     #[track_caller]
     pub fn to_tensor(&self, stream: &Stream) -> Result<Tensor<T>> {
         let (all, row) = (Tensor::uninit(stream, self.shape())?, row_elements(&self.shape()));
-        for (shard, bounds) in self.view.shards.iter().zip(self.view.bounds.windows(2)) {
+        let own = contiguous(Location::caller(), &self.view)?;
+        for (shard, bounds) in own.shards.iter().zip(own.bounds.windows(2)) {
             let (to, len) = ((&all.view, bounds[0] * row), (bounds[1] - bounds[0]) * row);
             copy::<T>("`SplitTensor::to_tensor`", to, (shard, 0), len)?;
         }
@@ -92,9 +113,13 @@ impl<T: Scalar> SplitTensor<T> {
     }
 }
 
-/// Copies the elements of a tensor to another tensor of the same shape. Both have the type `T`, and may be split in different ways.
-pub(super) fn copy_rows<T: Scalar>(call: &'static str, to: &SplitView, from: &SplitView) -> Result<()> {
-    let row = row_elements(&to.shape);
+/// Copies the elements of a tensor to a contiguous tensor of the same shape. Both have the type `T`, and may be split in different ways.
+pub(super) fn copy_rows<T: Scalar>(
+    (place, call): (&'static Location<'static>, &'static str),
+    to: &SplitView,
+    from: &Arc<SplitView>,
+) -> Result<()> {
+    let (row, from) = (row_elements(&to.shape), contiguous(place, from)?);
     for one in moves(&to.bounds, &from.bounds) {
         let target = (&to.shards[one.to], (one.range.start - to.bounds[one.to]) * row);
         let source = (&from.shards[one.from], (one.range.start - from.bounds[one.from]) * row);

@@ -189,7 +189,7 @@ impl Halos {
                 let by =
                     if view.shape[0] == 1 { 0 } else { (inside.frame.before[k] as isize).wrapping_add(inside.by[k]) };
                 let first = first.wrapping_add_signed(by);
-                let rows = part(&piece.rows.layout, first.wrapping_add_signed(piece.first.wrapping_neg()), count);
+                let rows = piece.rows.layout.rows(first.wrapping_add_signed(piece.first.wrapping_neg()), count);
                 Kind::View(piece.rows.with_layout(inside_rows(rows, inside)))
             }
         }
@@ -239,7 +239,7 @@ impl Source {
         };
         let spare = Spare { axis: view.shape.rank() as u8 - 1, before: self.reach[0], after: self.reach[1] };
         let own = self.rule.map(|_| {
-            let layout = part(&rows.layout, (places.start as isize - first) as usize, places.len());
+            let layout = rows.layout.rows((places.start as isize - first) as usize, places.len());
             let spare = (self.reach != [0; 2]).then_some(spare);
             let (storage, stream) = (rows.storage.clone(), rows.stream.clone());
             Arc::new(View { storage, stream, layout, dtype: rows.dtype, spare, origin: None })
@@ -385,15 +385,8 @@ impl Piece {
     /// Some of its rows.
     fn part(&self, rows: &Range<isize>) -> Arc<View> {
         let count = (rows.end - rows.start) as usize;
-        self.rows.with_layout(part(&self.rows.layout, (rows.start - self.first) as usize, count))
+        self.rows.with_layout(self.rows.layout.rows((rows.start - self.first) as usize, count))
     }
-}
-
-/// Some rows.
-fn part(rows: &Layout, first: usize, count: usize) -> Layout {
-    let Layout { shape, strides, offset } = *rows;
-    let offset = offset.wrapping_add(first.wrapping_mul(row_elements(&shape)));
-    Layout { shape: with_rows(shape, count), strides, offset }
 }
 
 fn copy_elements(view: &SplitView, Transfer { from, to, len }: &Transfer) -> Result<()> {

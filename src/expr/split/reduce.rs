@@ -9,20 +9,23 @@ use super::assign::{Brought, Reads, number, on_device};
 use super::copy::copy;
 use super::gathers::Gathers;
 use super::halo::Halos;
+use super::packed::packed;
 use super::tensor::SplitTensor;
 use super::view::{Rows, row_elements, with_rows};
 use crate::expr::dtype::{DType, Scalar, with_type};
 use crate::expr::evaluate::{evaluate, mistake, of_nothing, reduce};
-use crate::expr::graph::{Kind, Math, Node, Op, View, arguments, convert, function, function_of_two, math, node};
+use crate::expr::graph::{
+    Kind, Math, Node, Op, View, arguments, convert, describe, function, function_of_two, math, node,
+};
 use crate::expr::layout::shape::{IntoShape, MAX_RANK, Shape};
 use crate::expr::program::lower;
 use crate::expr::reduce::{Finish, Fold, Over, ReductionExpr, Spec, axes_of, kept_of};
 use crate::expr::tensor::Tensor;
 
 /// A checked reduction of a split input.
-struct Plan<'a> {
+struct Plan {
     place: &'static Location<'static>,
-    root: &'a Arc<Node>,
+    root: Arc<Node>,
     split: Split,
     bounds: Vec<usize>,
     /// The shape of the input.
@@ -115,7 +118,7 @@ impl<T: Scalar> ReductionExpr<T> {
         Ok((target, plan.split))
     }
 
-    fn plan(&self, place: &'static Location<'static>) -> Result<Plan<'_>> {
+    fn plan(&self, place: &'static Location<'static>) -> Result<Plan> {
         let root = &self.root;
         let fail = |kind, reason: String| mistake(place, kind, reason, &[root]);
         let reads = Reads::of(root);
@@ -159,16 +162,20 @@ impl<T: Scalar> ReductionExpr<T> {
         let bounds = bounds.unwrap_or_else(|| split.bounds(shape[0]));
         let rows = Rows { split: &split, bounds: &bounds };
         reads.check(place, root, &shape, rows)?;
-        let gathers = Gathers::new(place, root, rows)?;
-        let halos = Halos::new(place, &reads, rows)?;
+        let (root, copies) = packed(place, root)?;
+        let gathers = Gathers::new(place, &root, rows)?;
+        let halos = Halos::new(place, &Reads::of(&root), rows)?;
+        for mut copy in copies {
+            copy.run(&|| describe(&[&root]).0.join("; "))?;
+        }
         let spec = Spec { fold: self.fold, finish: self.finish, to: T::DTYPE };
         Ok(Plan { place, root, split, bounds, shape, axes, kept, spec, halos, gathers })
     }
 }
 
-impl Plan<'_> {
+impl Plan {
     fn fail(&self, kind: ExpressionErrorKind, reason: String) -> Error {
-        mistake(self.place, kind, reason, &[self.root])
+        mistake(self.place, kind, reason, &[&self.root])
     }
 
     fn rows(&self) -> Rows<'_> {
@@ -178,7 +185,7 @@ impl Plan<'_> {
     /// Reduces the rows of a device into a tensor there.
     fn reduce(&self, device: usize, (first, rows): (usize, usize), target: &Arc<View>, spec: Spec) -> Result<()> {
         let brought = Brought { halos: &self.halos, gathers: &self.gathers };
-        let root = on_device(self.root, device, (first, rows), row_elements(&self.shape), brought);
+        let root = on_device(&self.root, device, (first, rows), row_elements(&self.shape), brought);
         let lowered = lower([&root]);
         if let Some((kind, reason)) = &lowered.wrong {
             return Err(self.fail(*kind, reason.to_string()));

@@ -9,16 +9,16 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use primitives_host::{ExpressionErrorKind, Result, Split};
+use primitives_host::{ExpressionErrorKind, Result};
 
 use super::assign::{Pass, Reads};
 use super::copy::copy_rows;
-use super::halo::Halo;
+use super::packed::{memory, rows_of};
 use super::view::{SplitView, with_rows};
-use crate::expr::dtype::{DType, with_type};
+use crate::expr::dtype::with_type;
 use crate::expr::evaluate::{evaluate, mistake};
-use crate::expr::graph::{Frame, Kind, Node, arguments, describe, node};
-use crate::expr::layout::shape::{MAX_RANK, Shape};
+use crate::expr::graph::{Frame, Kind, Node, describe};
+use crate::expr::layout::shape::MAX_RANK;
 use crate::expr::steps::passes::{between, check, element_of, memories, turns};
 use crate::expr::steps::stepped::{AnyView, Found, Refusal, part, with_leaves};
 
@@ -41,7 +41,7 @@ pub(super) fn assign(
     if count == 0 {
         return Pass::new(place, target, &rows_of(&stepped.state), root)?.run(&name);
     }
-    stepped.bring_others(target)?;
+    stepped.bring_others(place, target)?;
     // Any mistake is found before memory is taken for the passes.
     let mut single = Pass::new(place, &stepped.inner(target), &stepped.step_of(&stepped.state), root)?;
     if target.shape.elements() == Some(0) {
@@ -117,10 +117,10 @@ impl SplitStepped {
 
     /// How many rows around those of a device a step reads.
     fn room(&self) -> usize {
-        let SplitView { shape, bounds, .. } = &*self.state;
-        if bounds.windows(2).any(|bounds| bounds[1] - bounds[0] == shape[0]) {
+        if self.state.is_on_one() {
             return 0;
         }
+        let shape = &self.state.shape;
         if let Some(Frame { before, after }) = self.found.frame {
             let k = shape.rank() - 1;
             return before[k].max(after[k]);
@@ -157,7 +157,7 @@ impl SplitStepped {
     }
 
     /// Copies what is beside an interior stencil to where its places are.
-    fn bring_others(&mut self, target: &SplitView) -> Result<()> {
+    fn bring_others(&mut self, place: &'static Location<'static>, target: &SplitView) -> Result<()> {
         if self.found.frame.is_none() {
             return Ok(());
         }
@@ -172,7 +172,7 @@ impl SplitStepped {
             let is_known = brought.iter().any(|[known, _]| known.same_as(&view));
             if view.bounds == usual && view.split.has_devices_of(&target.split) && !is_known {
                 let copy = memory(&target.split, (view.shape, &places), view.dtype, 0)?;
-                with_type!(view.dtype, T => copy_rows::<T>("steps of a `SplitTensor`", &copy, &view)?);
+                with_type!(view.dtype, T => copy_rows::<T>((place, "steps of a `SplitTensor`"), &copy, &view)?);
                 brought.push([view, copy]);
             }
         }
@@ -193,16 +193,4 @@ fn frame_on(frame: &Frame, view: &SplitView, device: usize) -> Frame {
     own.before[k] = frame.before[k].clamp(first, end) - first;
     own.after[k] = end - (rows - frame.after[k]).clamp(first, end);
     own
-}
-
-/// The element of a split tensor at the place that is computed.
-fn rows_of(view: &Arc<SplitView>) -> Arc<Node> {
-    node(Kind::Split(view.clone()), view.dtype, arguments([]))
-}
-
-/// Memory for a tensor that is split so, with room for so many rows around those of each device.
-fn memory(split: &Split, (shape, bounds): (Shape, &[usize]), dtype: DType, room: usize) -> Result<Arc<SplitView>> {
-    let (shards, halo) = Halo::new(split.streams(), (shape, bounds), dtype, room)?;
-    let (split, bounds, halo) = (split.clone(), bounds.to_vec(), Some(Arc::new(halo)));
-    Ok(Arc::new(SplitView { split, shape, bounds, shards, dtype, halo, by_stencil: false }))
 }

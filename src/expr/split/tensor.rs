@@ -10,6 +10,7 @@ use primitives_host::{Buffer, ExpressionErrorKind, Result, Split, SplitBuffer, S
 
 use super::assign::assign;
 use super::halo::Halo;
+use super::packed::contiguous;
 use super::view::{SplitView, row_elements, with_rows};
 use crate::expr::dtype::{DType, Numeric, Promote, Scalar};
 use crate::expr::evaluate::mistake;
@@ -48,6 +49,10 @@ use crate::expr::tensor::{Tensor, checked_shape, updates};
 ///
 /// All split tensors of an expression are split in the same way: the same rows on the same devices. [`resplit`](Self::resplit) copies
 /// one to another split. A clone has the same elements.
+///
+/// [Slices](Self::slice), [other shapes](Self::reshape), [permutations](Self::permute), and [repeated](Self::broadcast_to) rows are views,
+/// as those of a [`Tensor`], whose elements stay on their devices. What stencils, gathers, and copies between devices read of a view that
+/// is not [contiguous](Self::is_contiguous) is first copied on its device.
 ///
 /// A [`Tensor`] of one device is not read by an expression of several devices, and a split tensor not by that of a [`Tensor`]:
 /// [`to_tensor`](Self::to_tensor) collects, [`from_tensor`](Self::from_tensor) distributes, and [`shard`](Self::shard) is the part of one
@@ -225,7 +230,7 @@ impl<T: Scalar> SplitTensor<T> {
         Ok(Self::of_shards(split, bounds, shape, shards))
     }
 
-    fn of_shards(split: &Split, bounds: Vec<usize>, shape: Shape, shards: Vec<Arc<View>>) -> Self {
+    pub(super) fn of_shards(split: &Split, bounds: Vec<usize>, shape: Shape, shards: Vec<Arc<View>>) -> Self {
         Self::of_halo(split, bounds, shape, shards, None)
     }
 
@@ -344,13 +349,29 @@ impl<T: Scalar> SplitTensor<T> {
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let mut host = zeroed_vec(self.len())?;
-        let mut rest = &mut host[..];
-        for shard in self.shards() {
+        let (mut rest, own) = (&mut host[..], self.contiguous()?);
+        for shard in own.shards() {
             let (part, after) = rest.split_at_mut(shard.len());
             shard.as_slice().expect("rows that lie in a row").copy_to(part)?;
             rest = after;
         }
         Ok(host)
+    }
+
+    /// Whether the rows of each device are contiguous, as in all tensors but some [views](Self::slice).
+    pub fn is_contiguous(&self) -> bool {
+        self.view.is_contiguous()
+    }
+
+    /// Returns this tensor if the rows of each device are contiguous, and otherwise a copy that is split in the same way.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Allocation`](primitives_host::Error::Allocation) if a device does not have enough memory, and the errors of the
+    /// kernels.
+    #[track_caller]
+    pub fn contiguous(&self) -> Result<Self> {
+        Ok(Self { view: contiguous(Location::caller(), &self.view)?, _elements: PhantomData })
     }
 
     /// Computes `value` into this tensor's elements: one kernel on each device that has some. For stencils, rows of other devices are copied

@@ -39,6 +39,16 @@ impl SplitView {
         self.shape == other.shape && a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same_as(b))
     }
 
+    /// Whether the rows of each device are contiguous.
+    pub(super) fn is_contiguous(&self) -> bool {
+        self.shards.iter().all(|shard| shard.layout.is_contiguous())
+    }
+
+    /// Whether one device has all rows.
+    pub(super) fn is_on_one(&self) -> bool {
+        self.bounds.windows(2).any(|bounds| bounds[1] - bounds[0] == self.shape[0])
+    }
+
     /// A text that says which rows are on which device.
     pub(crate) fn describe(&self) -> String {
         self.split.describe(&self.bounds)

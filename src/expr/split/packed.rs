@@ -1,0 +1,88 @@
+//! Contiguous copies of views that are copied between devices. Each row of such a copy is on the device that has it.
+
+use std::panic::Location;
+use std::sync::Arc;
+
+use primitives_host::{Result, Split};
+
+use super::assign::Pass;
+use super::halo::Halo;
+use super::view::SplitView;
+use crate::expr::dtype::DType;
+use crate::expr::graph::{Kind, Node, arguments, describe, node, rewritten, with_arguments};
+use crate::expr::layout::shape::Shape;
+
+/// The same view if the rows of each device are contiguous, and a contiguous copy otherwise.
+pub(super) fn contiguous(place: &'static Location<'static>, view: &Arc<SplitView>) -> Result<Arc<SplitView>> {
+    if view.is_contiguous() {
+        return Ok(view.clone());
+    }
+    let (copy, mut pass) = copied(place, view)?;
+    pass.run(&|| describe(&[&rows_of(view)]).0.join(""))?;
+    Ok(copy)
+}
+
+/// Takes memory for copies of what stencils and gathers of an expression read of other devices, if it is not contiguous. Returns the
+/// expression that reads the copies, and what fills them.
+pub(super) fn packed(place: &'static Location<'static>, root: &Arc<Node>) -> Result<(Arc<Node>, Vec<Pass>)> {
+    let mut views: Vec<Arc<SplitView>> = Vec::new();
+    let mut add = |view: &Arc<SplitView>| {
+        if !view.is_contiguous() && !views.iter().any(|known| known.same_as(view)) {
+            views.push(view.clone());
+        }
+    };
+    rewritten(root, |node, _| {
+        match &node.kind {
+            // Where one device has all rows, it reads them as they are.
+            Kind::SplitBeside(view, beside) if beside.rule().is_some() && view.is_on_one() => {}
+            Kind::SplitBeside(view, _) | Kind::SplitGather(view) => add(view),
+            _ => {}
+        }
+        node.clone()
+    });
+    if views.is_empty() {
+        return Ok((root.clone(), Vec::new()));
+    }
+    let copies = views.iter().map(|view| copied(place, view)).collect::<Result<Vec<_>>>()?;
+    let copy_of = |view: &SplitView| {
+        let mut known = views.iter().zip(&copies).filter(|(known, _)| known.same_as(view));
+        known.next().map(|(_, (copy, _))| copy.clone())
+    };
+    let value = rewritten(root, |old, new| {
+        let kind = match &old.kind {
+            Kind::SplitBeside(view, beside) => copy_of(view).map(|copy| Kind::SplitBeside(copy, beside.clone())),
+            Kind::SplitGather(view) => copy_of(view).map(Kind::SplitGather),
+            _ => None,
+        };
+        match kind {
+            Some(kind) => node(kind, old.dtype, new),
+            None => with_arguments(old, new),
+        }
+    });
+    Ok((value, copies.into_iter().map(|(_, pass)| pass).collect()))
+}
+
+/// Memory for a copy of a view, and what fills it.
+fn copied(place: &'static Location<'static>, view: &Arc<SplitView>) -> Result<(Arc<SplitView>, Pass)> {
+    let copy = memory(&view.split, (view.shape, &view.bounds), view.dtype, 0)?;
+    let value = rows_of(view);
+    let pass = Pass::new(place, &copy, &value, &value)?;
+    Ok((copy, pass))
+}
+
+/// The element of a split tensor at the place that is computed.
+pub(super) fn rows_of(view: &Arc<SplitView>) -> Arc<Node> {
+    node(Kind::Split(view.clone()), view.dtype, arguments([]))
+}
+
+/// Memory for a tensor that is split so, with room for so many rows around those of each device.
+pub(super) fn memory(
+    split: &Split,
+    (shape, bounds): (Shape, &[usize]),
+    dtype: DType,
+    room: usize,
+) -> Result<Arc<SplitView>> {
+    let (shards, halo) = Halo::new(split.streams(), (shape, bounds), dtype, room)?;
+    let (split, bounds, halo) = (split.clone(), bounds.to_vec(), Some(Arc::new(halo)));
+    Ok(Arc::new(SplitView { split, shape, bounds, shards, dtype, halo, by_stencil: false }))
+}

@@ -1,0 +1,209 @@
+//! Views of split tensors: slices, and other shapes and orders of axes. Each element stays on its device.
+
+use std::panic::Location;
+
+use primitives_host::{Error, ExpressionErrorKind, Result};
+
+use super::tensor::{SplitTensor, splittable};
+use super::view::{row_elements, with_rows};
+use crate::expr::dtype::Scalar;
+use crate::expr::evaluate::mistake;
+use crate::expr::layout::shape::{AxisSlice, IntoShape, IntoSlices, Layout, Shape};
+use crate::expr::tensor::checked_shape;
+
+impl<T: Scalar> SplitTensor<T> {
+    /// Returns a view of slices along the leading axes, as [`Tensor::slice`](crate::expr::Tensor::slice). Each row stays on its device, so
+    /// that a slice of rows is split in a way of its own, and some devices may have no row of it.
+    ///
+    /// Two tensors of one expression are split in the same way if they have the same split and shape and their rows are sliced in the same
+    /// way. [`resplit`](Self::resplit) copies a slice of rows to the usual split of its shape.
+    ///
+    /// ```
+    /// use kernel_primitives::expr::{AxisSlice, SplitTensor};
+    /// use kernel_primitives::{Devices, Split};
+    ///
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// let split = Split::even(&Devices::emulated(2)?)?;
+    /// let x = SplitTensor::from_slice(&split, [4, 3], &Vec::from_iter(0..12))?;
+    /// assert_eq!(x.slice((.., 1))?.to_vec()?, [1, 4, 7, 10]);
+    /// let odd = x.slice((AxisSlice::from(1..).by(2), 1..))?;
+    /// assert_eq!((odd.to_vec()?, odd.range(0), odd.range(1)), (vec![4, 5, 10, 11], 0..1, 1..2));
+    ///
+    /// odd.assign(&odd * 10)?;
+    /// assert_eq!(x.to_vec()?, [0, 1, 2, 3, 40, 50, 6, 7, 8, 9, 100, 110]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// A slice has no [room](Self::halo) for the rows around it.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Tensor::slice`](crate::expr::Tensor::slice), and [`Error::Expression`] of the kind `BadSplit` for a single
+    /// index or a negative step along the outermost axis: a slice keeps this axis, and the order of the devices.
+    #[track_caller]
+    pub fn slice(&self, slices: impl IntoSlices) -> Result<Self> {
+        let (place, slices, shape) = (Location::caller(), slices.slices(), self.shape());
+        let whole = Layout::contiguous(shape).sliced(&slices).map_err(out_of_range(place))?;
+        let rows = slices.first().copied().unwrap_or((..).into());
+        let (start, count, step, stays) = rows.resolve(shape[0]).expect("the slices of the whole are right");
+        if !stays {
+            let reason = format!(
+                "a single row of a tensor of shape {shape} is not split: slice a range of one row, or the `shard` that has it"
+            );
+            return Err(bad_split(place, reason));
+        }
+        let Ok(step) = usize::try_from(step) else {
+            let reason = format!("a step of {step} along the outermost axis changes the order of the devices");
+            return Err(bad_split(place, reason));
+        };
+        // The number of the first row of the slice that is at a row of the whole, or after it.
+        let number = |row: usize| row.saturating_sub(start).div_ceil(step).min(count);
+        let bounds: Vec<usize> = self.view.bounds.iter().map(|&row| number(row)).collect();
+        let inner = [AxisSlice::from(..)].into_iter().chain(slices.into_iter().skip(1)).collect::<Vec<_>>();
+        let shards = self.view.shards.iter().enumerate().map(|(device, shard)| {
+            let (first, rows) = (bounds[device], bounds[device + 1] - bounds[device]);
+            let begins = if rows == 0 { 0 } else { start + first * step - self.view.bounds[device] };
+            let mut layout = shard.layout.sliced(&inner).expect("those of the whole are right").rows(begins, rows);
+            // A step that is taken never may be of any size.
+            layout.strides[0] = layout.strides[0].wrapping_mul(step as isize);
+            layout
+        });
+        Ok(self.of_layouts(bounds.clone(), whole.shape, shards.collect()))
+    }
+
+    /// Returns a view of the same elements in another shape, outermost axis first. Each element stays on its device: if a device has a
+    /// part of a row of that shape, there is no such view.
+    ///
+    /// ```
+    /// use kernel_primitives::expr::SplitTensor;
+    /// use kernel_primitives::{Devices, Split};
+    ///
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// let split = Split::even(&Devices::emulated(2)?)?;
+    /// let x = SplitTensor::from_slice(&split, 12, &Vec::from_iter(0..12))?;
+    /// let matrix = x.reshape([4, 3])?;
+    /// assert_eq!((matrix.range(1), matrix.slice((.., 0))?.to_vec()?), (2..4, vec![0, 3, 6, 9]));
+    /// assert!(x.reshape([3, 4]).is_err()); // the second row would be on two devices
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Tensor::reshape`](crate::expr::Tensor::reshape), and [`Error::Expression`] of the kind `BadSplit` if a row
+    /// would be on several devices.
+    #[track_caller]
+    pub fn reshape(&self, shape: impl IntoShape) -> Result<Self> {
+        let (place, shape) = (Location::caller(), splittable(&shape, Some(self.len()))?);
+        let (old, new) = (row_elements(&self.shape()), row_elements(&shape));
+        let bounds = if shape[0] == self.shape()[0] {
+            self.view.bounds.clone()
+        } else if self.is_empty() {
+            self.split().bounds(shape[0])
+        } else {
+            if let Some(bound) = self.view.bounds.iter().find(|&bound| bound * old % new != 0) {
+                let reason = format!(
+                    "a tensor of shape {} that is split as {} cannot be seen in the shape {shape}: element {}, the first of a device, \
+                     would be inside a row of {new} elements",
+                    self.shape(),
+                    self.view.describe(),
+                    bound * old
+                );
+                return Err(bad_split(place, reason));
+            }
+            self.view.bounds.iter().map(|bound| bound * old / new).collect()
+        };
+        let shards = self.view.shards.iter().zip(bounds.windows(2));
+        let layouts = shards.map(|(shard, bounds)| shard.layout.reshaped(with_rows(shape, bounds[1] - bounds[0])));
+        let layouts: Result<_, String> = layouts.collect();
+        let layouts = layouts.map_err(|reason| mistake(place, ExpressionErrorKind::BadStrides, reason, &[]))?;
+        Ok(self.of_layouts(bounds, shape, layouts))
+    }
+
+    /// The axes in this order: axis `i` of the result is axis `axes[i]` of this. Axis 0 remains the outermost.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Expression`] if `axes` is not an order of all axes, or, of the kind `BadSplit`, if it does not begin with axis 0.
+    #[track_caller]
+    pub fn permute(&self, axes: &[usize]) -> Result<Self> {
+        let place = Location::caller();
+        let whole = Layout::contiguous(self.shape()).permuted(axes).map_err(out_of_range(place))?;
+        if axes[0] != 0 {
+            let reason = format!(
+                "a tensor of shape {} that is split along its outermost axis keeps this axis in its place: {axes:?} does not",
+                self.shape()
+            );
+            return Err(bad_split(place, reason));
+        }
+        Ok(self.viewed(whole.shape, |layout| layout.permuted(axes)))
+    }
+
+    /// Returns a view that repeats the elements of each row to a shape with as many rows and axes. You can read a view that repeats
+    /// elements, but you cannot assign to it.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Expression`] if the tensor's shape does not broadcast to the given shape, or, of the kind `BadSplit`, if rows would
+    /// be repeated.
+    #[track_caller]
+    pub fn broadcast_to(&self, shape: impl IntoShape) -> Result<Self> {
+        let (place, own, shape) = (Location::caller(), self.shape(), checked_shape(&shape, None)?);
+        let repeated = Layout::contiguous(own).repeated(&shape);
+        repeated.map_err(|reason| mistake(place, ExpressionErrorKind::BadShape, reason, &[]))?;
+        if shape.rank() != own.rank() || shape[0] != own[0] {
+            return Err(bad_split(place, repeats_rows(&own, &shape)));
+        }
+        Ok(self.viewed(shape, |layout| layout.repeated(&with_rows(shape, layout.shape[0]))))
+    }
+
+    /// Returns a view with a new axis of extent 1 before axis `axis`, or after all axes if `axis` is the number of axes.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Tensor::insert_axis`](crate::expr::Tensor::insert_axis), and [`Error::Expression`] of the kind `BadSplit` for
+    /// axis 0: the outermost axis is the one that is split.
+    #[track_caller]
+    pub fn insert_axis(&self, axis: usize) -> Result<Self> {
+        let place = Location::caller();
+        let whole = Layout::contiguous(self.shape()).with_axis(axis).map_err(out_of_range(place))?;
+        if axis == 0 {
+            let reason =
+                format!("an axis before the outermost one of a tensor of shape {} has nothing to split", self.shape());
+            return Err(bad_split(place, reason));
+        }
+        Ok(self.viewed(whole.shape, |layout| layout.with_axis(axis)))
+    }
+
+    /// A view whose rows are made of these ones, each on its device. What is right for the whole is right for its parts.
+    fn viewed(&self, shape: Shape, f: impl Fn(&Layout) -> Result<Layout, String>) -> Self {
+        let layouts = self.view.shards.iter().map(|shard| f(&shard.layout).expect("that of the whole is right"));
+        self.of_layouts(self.view.bounds.clone(), shape, layouts.collect())
+    }
+
+    /// A view of the same memory. A view of all elements, in their order, keeps the room around them.
+    fn of_layouts(&self, bounds: Vec<usize>, shape: Shape, layouts: Vec<Layout>) -> Self {
+        let own = self.view.shards.iter().map(|shard| &shard.layout);
+        if shape == self.shape() && bounds == self.view.bounds && own.eq(&layouts) {
+            return self.clone();
+        }
+        let shards = self.view.shards.iter().zip(layouts).map(|(shard, layout)| shard.with_layout(layout)).collect();
+        Self::of_shards(self.split(), bounds, shape, shards)
+    }
+}
+
+/// Why a tensor is not repeated.
+pub(super) fn repeats_rows(own: &Shape, shape: &Shape) -> String {
+    format!(
+        "a tensor of shape {own} that is split along its outermost axis cannot be repeated over the rows of {shape}"
+    )
+}
+
+fn out_of_range(place: &'static Location<'static>) -> impl FnOnce(String) -> Error {
+    move |reason| mistake(place, ExpressionErrorKind::OutOfRange, reason, &[])
+}
+
+fn bad_split(place: &'static Location<'static>, reason: String) -> Error {
+    mistake(place, ExpressionErrorKind::BadSplit, reason, &[])
+}
