@@ -63,6 +63,18 @@ fn slices_are_those_of_one_device() -> Result<()> {
                 assert_same(&view.slice(inner)?, &expected.slice(inner)?)?;
             }
         }
+        // Without elements, however many rows there are.
+        for shape in [[19, 0, 4], [19, 0, usize::MAX], [19, 4, 0]] {
+            let (x, whole) = both(&split, &shape)?;
+            assert_same(&x.slice(1..)?, &whole.slice(1..)?)?;
+            assert_same(
+                &x.slice((AxisSlice::from(2..).by(3), .., ..3))?,
+                &whole.slice((AxisSlice::from(2..).by(3), .., ..3))?,
+            )?;
+            assert_same(&x.slice((2.., .., 0..0))?.slice(3..)?, &whole.slice((2.., .., 0..0))?.slice(3..)?)?;
+            let (flat, of_whole) = (x.reshape([38, 0, 7])?, whole.reshape([38, 0, 7])?);
+            assert_same(&flat.slice(1..)?, &of_whole.slice(1..)?)?;
+        }
     }
     Ok(())
 }
@@ -239,10 +251,64 @@ fn views_that_no_tensor_has() -> Result<()> {
     assert_error(x.broadcast_to([6, 5]), ExpressionErrorKind::BadShape, &["[6, 4] does not broadcast to [6, 5]"]);
     assert_error(x.reshape([5, 4]), ExpressionErrorKind::BadShape, &["20 elements, but there are 24"]);
     assert_error(x.slice((.., ..2))?.reshape(12), ExpressionErrorKind::BadStrides, &["contiguous"]);
+    // As on one device, although each of them has a single row.
+    let steps =
+        SplitTensor::<i32>::zeros(&Split::even(&Devices::emulated(3)?)?, [6, 4])?.slice(AxisSlice::from(..).by(2))?;
+    assert_error(
+        steps.reshape(12),
+        ExpressionErrorKind::BadStrides,
+        &["shape [3, 4] and strides [8, 1]", "shape [12]"],
+    );
     let repeated = x.slice((.., ..1))?.broadcast_to([6, 4])?;
+    assert_error(repeated.copy_from(&repeated), ExpressionErrorKind::Overlap, &[]);
+    let other = SplitTensor::<i32>::zeros(&split, [6, 4])?;
+    let sum = stencil(&other, Boundary::Interior, |n| n.at([0, -1]) + n.at([0, 1]));
+    assert_error(repeated.assign(sum.clone().steps(1)), ExpressionErrorKind::BadStrides, &["repeats elements"]);
+    assert_error(repeated.assign(sum.steps(3)), ExpressionErrorKind::BadStrides, &["repeats elements"]);
+    let (column, index) = (x.slice((.., 0))?, SplitTensor::<u32>::zeros(&split, 6)?);
+    assert_error(column.assign(gather(&column, &index)), ExpressionErrorKind::Overlap, &["what a gather reads"]);
     assert_error(repeated.assign(&x), ExpressionErrorKind::BadStrides, &["repeats elements"]);
     let zeros = SplitTensor::zeros(&split, [6, 4])?;
     assert_error(repeated.copy_from(&zeros), ExpressionErrorKind::BadStrides, &["repeats elements"]);
+    Ok(())
+}
+
+/// What a step reads of the target beside its places is what is there before the step.
+#[test]
+fn a_step_reads_views_of_its_target() -> Result<()> {
+    for split in all_splits()? {
+        for steps in [1, 3] {
+            let (x, whole) = both(&split, &[9, 6])?;
+            let far = |n: &Neighbours<i32>| n.at([0, -3]) + n.at([0, 0]);
+            let (t, target) =
+                (SplitTensor::from_slice(&split, [9, 6], &[1000; 54])?, Tensor::uninit(whole.stream(), [9, 6])?);
+            target.fill(1000)?;
+            t.assign((stencil(&x, Boundary::Interior, far) + t.slice((.., ..3))?).steps(steps))?;
+            target.assign((stencil(&whole, Boundary::Interior, far) + target.slice((.., ..3))?).steps(steps))?;
+            assert_same(&t, &target)?;
+            // What is stepped, where the places are.
+            let sum = |n: &Neighbours<i32>| n.at([0, 1]) - n.at([-1, -1]);
+            let inner = (1.., 1..-1);
+            t.assign((stencil(&x, Boundary::Interior, sum) + x.slice(inner.clone())?).steps(steps))?;
+            target.assign((stencil(&whole, Boundary::Interior, sum) + whole.slice(inner)?).steps(steps))?;
+            assert_same(&t, &target)?;
+        }
+    }
+    Ok(())
+}
+
+/// Of a view whose first column alone is written, only this column is read.
+#[test]
+fn stencils_read_no_more_than_they_need() -> Result<()> {
+    let split = Split::even(&Devices::emulated(3)?)?;
+    let x = SplitTensor::<i32>::uninit(&split, [6, 4])?;
+    x.slice((.., ..1))?.fill(7)?;
+    let (view, y) = (x.slice((.., ..3))?, SplitTensor::<i32>::uninit(&split, [6, 1])?);
+    y.assign(stencil(&view, Boundary::Interior, |n| n.at([0, -2]) + n.at([0, -2])))?;
+    assert_eq!(y.to_vec()?, [14; 6]);
+    // A mistake is found before anything is copied.
+    let clamped = stencil(&view, Boundary::Clamp, |n| n.at([1, 0]));
+    assert_error(clamped.sum().split_tensor(), ExpressionErrorKind::BadSplit, &["use `tensor`"]);
     Ok(())
 }
 

@@ -34,7 +34,9 @@ impl Layout {
     /// `count` indices of the outermost axis, from `first` on.
     pub(crate) fn rows(&self, first: usize, count: usize) -> Self {
         let Self { shape, strides, offset } = *self;
-        let offset = offset.wrapping_add_signed(strides[0].wrapping_mul(first as isize));
+        // As in [`sliced`](Self::sliced).
+        let by = if shape.contains(&0) { 0 } else { strides[0].wrapping_mul(first as isize) };
+        let offset = offset.wrapping_add_signed(by);
         Self { shape: shape.map(|extents| extents[0] = count).unwrap_or(shape), strides, offset }
     }
 

@@ -62,7 +62,11 @@ impl Pass {
                 "the target overlaps what a stencil reads beside each place: assign to another tensor, or read a copy";
             return Err(mistake(place, ExpressionErrorKind::Overlap, reason.into(), &[root]));
         }
-        let (value, copies) = packed(place, value)?;
+        if reads.gathered_split.iter().any(|source| overlap(source)) {
+            let reason = "the target overlaps what a gather reads: assign to another tensor, or read a copy";
+            return Err(mistake(place, ExpressionErrorKind::Overlap, reason.into(), &[root]));
+        }
+        let (value, copies) = packed(place, value, rows)?;
         let gathers = Gathers::new(place, &value, rows)?;
         let halos = Halos::new(place, &Reads::of(&value), rows)?;
         let kernels = kernels_of(place, target, [&value, root], Brought { halos: &halos, gathers: &gathers })?;
@@ -114,8 +118,8 @@ pub(super) struct Reads {
     pub(super) whole: Vec<Arc<View>>,
     /// Of one device, read at places that are computed: their shapes say nothing of the results'.
     gathered: Vec<Arc<View>>,
-    /// Whether split ones are gathered from, whose shapes say nothing either.
-    pub(super) gathers_split: bool,
+    /// Split, and gathered from: their shapes say nothing either.
+    pub(super) gathered_split: Vec<Arc<SplitView>>,
 }
 
 impl Reads {
@@ -127,7 +131,7 @@ impl Reads {
                 Kind::SplitBeside(view, beside) => reads.beside.push((view.clone(), beside.clone())),
                 Kind::View(view) | Kind::Neighbour(view, _) | Kind::Weighted(view, _) => reads.whole.push(view.clone()),
                 Kind::Gather(view) => reads.gathered.push(view.clone()),
-                Kind::SplitGather(_) => reads.gathers_split = true,
+                Kind::SplitGather(view) => reads.gathered_split.push(view.clone()),
                 _ => {}
             }
             node.clone()

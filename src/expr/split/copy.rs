@@ -13,6 +13,7 @@ use super::view::{SplitView, row_elements};
 use crate::expr::dtype::Scalar;
 use crate::expr::evaluate::{mistake, overlaps};
 use crate::expr::graph::View;
+use crate::expr::layout::overlap::repeats;
 use crate::expr::tensor::Tensor;
 
 impl<T: Scalar> SplitTensor<T> {
@@ -62,7 +63,7 @@ impl<T: Scalar> SplitTensor<T> {
             let reason = format!("a tensor of shape {} is not copied to one of shape {}", other.shape(), self.shape());
             return fail(ExpressionErrorKind::BadShape, reason);
         }
-        if self.view.same_as(&other.view) {
+        if self.view.same_as(&other.view) && !self.view.shards.iter().any(|shard| repeats(&shard.layout)) {
             return Ok(());
         }
         if self.view.shards.iter().any(|to| other.view.shards.iter().any(|from| overlaps(to, from))) {
@@ -135,10 +136,13 @@ pub(super) fn copy<T: Scalar>(
     from: (&Arc<View>, usize),
     len: usize,
 ) -> Result<(), Error> {
+    if len == 0 {
+        return Ok(());
+    }
     let size = size_of::<T>();
     let byte = |(view, at): (&Arc<View>, usize)| (view.layout.offset + at) * size;
     let (target, source) = ((&*to.0.storage, byte(to)), (&*from.0.storage, byte(from)));
-    if len == 0 || target.0.same_as(source.0) && target.1 == source.1 {
+    if target.0.same_as(source.0) && target.1 == source.1 {
         return Ok(());
     }
     // SAFETY: the memory of a tensor of `T` is that of a buffer of `T`, and whole elements are copied.

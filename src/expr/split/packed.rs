@@ -7,7 +7,7 @@ use primitives_host::{Result, Split};
 
 use super::assign::Pass;
 use super::halo::Halo;
-use super::view::SplitView;
+use super::view::{Rows, SplitView};
 use crate::expr::dtype::DType;
 use crate::expr::graph::{Kind, Node, arguments, describe, node, rewritten, with_arguments};
 use crate::expr::layout::shape::Shape;
@@ -22,9 +22,13 @@ pub(super) fn contiguous(place: &'static Location<'static>, view: &Arc<SplitView
     Ok(copy)
 }
 
-/// Takes memory for copies of what stencils and gathers of an expression read of other devices, if it is not contiguous. Returns the
-/// expression that reads the copies, and what fills them.
-pub(super) fn packed(place: &'static Location<'static>, root: &Arc<Node>) -> Result<(Arc<Node>, Vec<Pass>)> {
+/// Takes memory for copies of what stencils and gathers read of other devices in an expression of these rows, if it is not contiguous.
+/// Returns the expression that reads the copies, and what fills them.
+pub(super) fn packed(
+    place: &'static Location<'static>,
+    root: &Arc<Node>,
+    rows: Rows<'_>,
+) -> Result<(Arc<Node>, Vec<Pass>)> {
     let mut views: Vec<Arc<SplitView>> = Vec::new();
     let mut add = |view: &Arc<SplitView>| {
         if !view.is_contiguous() && !views.iter().any(|known| known.same_as(view)) {
@@ -33,8 +37,9 @@ pub(super) fn packed(place: &'static Location<'static>, root: &Arc<Node>) -> Res
     };
     rewritten(root, |node, _| {
         match &node.kind {
-            // Where one device has all rows, it reads them as they are.
-            Kind::SplitBeside(view, beside) if beside.rule().is_some() && view.is_on_one() => {}
+            // Where a device reads rows of its own alone, it reads them as they are.
+            Kind::SplitBeside(view, beside)
+                if view.bounds == rows.bounds && (view.is_on_one() || beside.reach(view.shape) == [0; 2]) => {}
             Kind::SplitBeside(view, _) | Kind::SplitGather(view) => add(view),
             _ => {}
         }

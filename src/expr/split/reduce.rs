@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use primitives_host::{Error, ExpressionErrorKind, Result, Split, Stream};
 
-use super::assign::{Brought, Reads, number, on_device};
+use super::assign::{Brought, Pass, Reads, number, on_device};
 use super::copy::copy;
 use super::gathers::Gathers;
 use super::halo::Halos;
@@ -34,6 +34,8 @@ struct Plan {
     /// The shape of the results.
     kept: Shape,
     spec: Spec,
+    /// Those of views to contiguous memory.
+    copies: Vec<Pass>,
     halos: Halos,
     gathers: Gathers,
 }
@@ -88,6 +90,7 @@ impl<T: Scalar> ReductionExpr<T> {
         let result = SplitTensor::made_by(&plan.split, plan.bounds.clone(), plan.kept, |_, stream, shape, _| {
             Tensor::uninit(stream, shape)
         })?;
+        plan.pack()?;
         let _turns = plan.halos.bring(place)?;
         plan.gathers.bring(place, &plan.shape, Rows { split: &plan.split, bounds: &plan.bounds }, &plan.halos)?;
         for (device, first, rows) in plan.rows().shards_or_first() {
@@ -109,6 +112,7 @@ impl<T: Scalar> ReductionExpr<T> {
             let reason = "the outermost axis is not reduced, so that the results are split: use `split_tensor`".into();
             return Err(plan.fail(ExpressionErrorKind::BadSplit, reason));
         }
+        plan.pack()?;
         let home = &plan.split.streams()[0];
         let target = Tensor::<T>::uninit(home, plan.kept)?;
         let turns = plan.halos.bring(place)?;
@@ -136,7 +140,7 @@ impl<T: Scalar> ReductionExpr<T> {
                 return Err(fail(ExpressionErrorKind::BadSplit, reason));
             }
             (None, Some((split, bounds, shape))) => (split, Some(bounds), shape),
-            (_, None) if reads.gathers_split => {
+            (_, None) if !reads.gathered_split.is_empty() => {
                 let reason =
                     "what is gathered from a split tensor has no shape: say with `over_split` what is reduced".into();
                 return Err(fail(ExpressionErrorKind::BadSplit, reason));
@@ -162,14 +166,11 @@ impl<T: Scalar> ReductionExpr<T> {
         let bounds = bounds.unwrap_or_else(|| split.bounds(shape[0]));
         let rows = Rows { split: &split, bounds: &bounds };
         reads.check(place, root, &shape, rows)?;
-        let (root, copies) = packed(place, root)?;
+        let (root, copies) = packed(place, root, rows)?;
         let gathers = Gathers::new(place, &root, rows)?;
         let halos = Halos::new(place, &Reads::of(&root), rows)?;
-        for mut copy in copies {
-            copy.run(&|| describe(&[&root]).0.join("; "))?;
-        }
         let spec = Spec { fold: self.fold, finish: self.finish, to: T::DTYPE };
-        Ok(Plan { place, root, split, bounds, shape, axes, kept, spec, halos, gathers })
+        Ok(Plan { place, root, split, bounds, shape, axes, kept, spec, copies, halos, gathers })
     }
 }
 
@@ -180,6 +181,12 @@ impl Plan {
 
     fn rows(&self) -> Rows<'_> {
         Rows { split: &self.split, bounds: &self.bounds }
+    }
+
+    /// Fills the contiguous copies of views.
+    fn pack(&mut self) -> Result<()> {
+        let Self { root, copies, .. } = self;
+        copies.iter_mut().try_for_each(|copy| copy.run(&|| describe(&[root]).0.join("; ")))
     }
 
     /// Reduces the rows of a device into a tensor there.
@@ -216,7 +223,7 @@ impl Plan {
             };
             let next = if fold.is_arg() {
                 let best = if fold == Fold::ArgMin { Fold::Min } else { Fold::Max };
-                let before = first as u64 * self.reduced_row();
+                let before = (first as u64).saturating_mul(self.reduced_row());
                 let index = function_of_two(Op::Add, partial(fold, DType::U64)?, number(before));
                 Partial { value: partial(best, from)?, index: Some(index) }
             } else {

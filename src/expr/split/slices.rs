@@ -8,7 +8,7 @@ use super::tensor::{SplitTensor, splittable};
 use super::view::{row_elements, with_rows};
 use crate::expr::dtype::Scalar;
 use crate::expr::evaluate::mistake;
-use crate::expr::layout::shape::{AxisSlice, IntoShape, IntoSlices, Layout, Shape};
+use crate::expr::layout::shape::{AxisSlice, IntoShape, IntoSlices, Layout, MAX_RANK, Shape};
 use crate::expr::tensor::checked_shape;
 
 impl<T: Scalar> SplitTensor<T> {
@@ -35,7 +35,7 @@ impl<T: Scalar> SplitTensor<T> {
     /// # }
     /// ```
     ///
-    /// A slice has no [room](Self::halo) for the rows around it.
+    /// A slice of some of the elements has no [room](Self::halo) for the rows around it.
     ///
     /// # Errors
     ///
@@ -73,7 +73,7 @@ impl<T: Scalar> SplitTensor<T> {
     }
 
     /// Returns a view of the same elements in another shape, outermost axis first. Each element stays on its device: if a device has a
-    /// part of a row of that shape, there is no such view.
+    /// part of a row of that shape, there is no such view. A view in another shape has no [room](Self::halo).
     ///
     /// ```
     /// use kernel_primitives::expr::SplitTensor;
@@ -91,8 +91,8 @@ impl<T: Scalar> SplitTensor<T> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Tensor::reshape`](crate::expr::Tensor::reshape), and [`Error::Expression`] of the kind `BadSplit` if a row
-    /// would be on several devices.
+    /// Returns the errors of [`Tensor::reshape`](crate::expr::Tensor::reshape), and [`Error::Expression`], of the kind `BadSplit` if a row
+    /// would be on several devices, and of the kind `BadShape` for a shape without axes, which has nothing to split.
     #[track_caller]
     pub fn reshape(&self, shape: impl IntoShape) -> Result<Self> {
         let (place, shape) = (Location::caller(), splittable(&shape, Some(self.len()))?);
@@ -114,10 +114,19 @@ impl<T: Scalar> SplitTensor<T> {
             }
             self.view.bounds.iter().map(|bound| bound * old / new).collect()
         };
-        let shards = self.view.shards.iter().zip(bounds.windows(2));
-        let layouts = shards.map(|(shard, bounds)| shard.layout.reshaped(with_rows(shape, bounds[1] - bounds[0])));
-        let layouts: Result<_, String> = layouts.collect();
-        let layouts = layouts.map_err(|reason| mistake(place, ExpressionErrorKind::BadStrides, reason, &[]))?;
+        // All devices have the strides of one that has rows: its view of as many rows as there are in all tells of each.
+        let shards = self.view.shards.iter();
+        let strides =
+            shards.clone().find(|shard| shard.layout.shape[0] > 0).map_or([0; MAX_RANK], |shard| shard.layout.strides);
+        let whole = Layout { shape: self.shape(), strides, offset: 0 }.reshaped(shape);
+        let Layout { strides, .. } =
+            whole.map_err(|reason| mistake(place, ExpressionErrorKind::BadStrides, reason, &[]))?;
+        let layouts = shards.zip(bounds.windows(2)).map(|(shard, bounds)| Layout {
+            shape: with_rows(shape, bounds[1] - bounds[0]),
+            strides,
+            offset: shard.layout.offset,
+        });
+        let layouts = layouts.collect();
         Ok(self.of_layouts(bounds, shape, layouts))
     }
 
@@ -182,7 +191,7 @@ impl<T: Scalar> SplitTensor<T> {
         self.of_layouts(self.view.bounds.clone(), shape, layouts.collect())
     }
 
-    /// A view of the same memory. A view of all elements, in their order, keeps the room around them.
+    /// A view of the same memory. A view of the same elements in the same shape keeps the room around them.
     fn of_layouts(&self, bounds: Vec<usize>, shape: Shape, layouts: Vec<Layout>) -> Self {
         let own = self.view.shards.iter().map(|shard| &shard.layout);
         if shape == self.shape() && bounds == self.view.bounds && own.eq(&layouts) {

@@ -38,6 +38,10 @@ pub(super) fn assign(
         return Err(fail((ExpressionErrorKind::BadSplit, target.rows().differ_from(&stepped.state))));
     }
     let name = || describe(&[root]).0.join("");
+    if stepped.found.frame.is_some() {
+        // That it can be assigned to is seen of the whole alone.
+        Pass::new(place, target, &rows_of(&stepped.state), root)?;
+    }
     if count == 0 {
         return Pass::new(place, target, &rows_of(&stepped.state), root)?.run(&name);
     }
@@ -48,13 +52,14 @@ pub(super) fn assign(
         return Ok(());
     }
     if count == 1 {
-        stepped.copy_around(place, target)?;
-        return single.run(&name);
+        single.run(&name)?;
+        return stepped.copy_around(place, target);
     }
     drop(single);
 
     let room = stepped.room();
-    let has_room = |view: &SplitView| view.room() >= room;
+    // A view that is not contiguous would be copied before each pass that reads it.
+    let has_room = |view: &SplitView| view.room() >= room && (view.is_contiguous() || view.is_on_one());
     // What is read beside the stepped tensor must not be in the memory of steps in between.
     let free = has_room(target) && !stepped.found.reads_of(&AnyView::Split(target.clone()));
     let copies = !has_room(&stepped.state);
@@ -100,14 +105,18 @@ impl SplitStepped {
             let reason = "steps of a tensor of one device are not assigned to a split one: split it, by `SplitTensor::from_tensor`";
             return Err((ExpressionErrorKind::BadSplit, reason.into()));
         };
-        found.check(|_| false)?;
-        Ok(Self { value: value.clone(), state: state.clone(), found })
+        let stepped = Self { value: value.clone(), state: state.clone(), found };
+        let inner = AnyView::Split(stepped.inner(&stepped.state));
+        stepped.found.check(|view| view.same_as(&inner))?;
+        Ok(stepped)
     }
 
     /// One step of what is in `source`, which has the shape of the stepped tensor.
     fn step_of(&self, source: &Arc<SplitView>) -> Arc<Node> {
+        let inner = self.inner(&self.state);
         with_leaves(&self.value, |kind| match kind {
             Kind::Split(view) if view.same_as(&self.state) => Some(Kind::Split(source.clone())),
+            Kind::Split(view) if view.same_as(&inner) => Some(Kind::Split(self.inner(source))),
             Kind::SplitBeside(view, beside) if view.same_as(&self.state) => {
                 Some(Kind::SplitBeside(source.clone(), beside.clone()))
             }

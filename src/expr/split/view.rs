@@ -16,7 +16,7 @@ pub(crate) struct SplitView {
     pub(crate) shape: Shape,
     /// The first row of each device, and the number of rows.
     pub(crate) bounds: Vec<usize>,
-    /// The rows of each device, which are contiguous.
+    /// The rows of each device. They are contiguous, except in some views.
     pub(crate) shards: Vec<Arc<View>>,
     pub(crate) dtype: DType,
     /// Room around the shards, if there is any.
