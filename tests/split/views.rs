@@ -1,5 +1,7 @@
 //! Views of split tensors, beside the same views of a tensor of one device.
 
+#![allow(clippy::reversed_empty_ranges, reason = "negative bounds count from the end")]
+
 use kernel_primitives::expr::*;
 use kernel_primitives::{Devices, ExpressionErrorKind, Result, Split};
 
@@ -39,7 +41,6 @@ fn assert_same(view: &SplitTensor<i32>, expected: &Tensor<i32>) -> Result<()> {
 }
 
 /// Slices of rows: contiguous ones, by steps, of a single row, of none, and beyond the end.
-#[allow(clippy::reversed_empty_ranges, reason = "negative bounds count from the end")]
 fn row_slices() -> Vec<AxisSlice> {
     let every = AxisSlice::from(..);
     let long = isize::MAX;
