@@ -6,7 +6,7 @@
     python3 benches/report.py --check                        # fails if a page differs from what the results say
     python3 benches/report.py --json gpu.json --out folder   # writes a page and plots of other results
 
-The recorded results are benches/results/h200.json, which `cargo bench --features cuda --bench gpu` writes, and h200-x2.json beside it,
+The recorded results are benches/results/h200.json, which `cargo bench --features cuda --bench gpu` writes, and h100-x2.json beside it,
 of several devices (`-- --only split`). The plots need matplotlib (`pip install matplotlib`).
 """
 
@@ -604,7 +604,7 @@ def main():
     if arguments.out:
         texts = {folder / "README.md": page(results)}
     else:
-        several = Results(RESULTS / "h200-x2.json")
+        several = Results(RESULTS / "h100-x2.json")
         texts = {
             folder / "README.md": page(results, several),
             README: with_figures(README.read_text(encoding="utf-8"), figures(results)),
