@@ -1,4 +1,4 @@
-//! GPU kernels in Rust: primitives to compose them of, algorithms over whole buffers, and expressions that become one kernel each.
+//! GPU kernels in Rust: primitives for your own kernels, algorithms over whole buffers, and expressions that become one kernel each.
 //!
 //! A kernel is an ordinary function. The build compiles it to PTX for NVIDIA GPUs, and the same function runs on the CPU, in an
 //! emulator with lanes, warps, barriers and shared memory. The emulator is the default; the feature `cuda` adds the GPU.
@@ -23,15 +23,16 @@
 //!
 //! # How a launch goes
 //!
-//! 1. [`Device::auto`] takes a GPU, or else the emulator. The device makes a [`Stream`], which runs its work in order.
+//! 1. [`Device::auto`] opens a GPU, or the emulator if there is no GPU. The device makes a [`Stream`], which runs its work in order.
 //! 2. The stream makes [`Buffer`]s: from data, zeroed, or without contents.
 //! 3. A kernel's `launch` takes the stream, the [`Dims`] of grid and block, and an argument for each parameter after the
 //!    [`Block`]: `&Buffer` for a [`Global`], `&mut Buffer` for a [`GlobalMut`], a value for a [`KernelParam`].
 //!    [`Shared`] parameters take none. The compiler checks number, types and borrows; the launch checks lengths and limits.
-//! 4. On a GPU the launch returns at once. [`Buffer::to_vec`] waits for what writes the buffer, and copies it to the host.
-//! 5. A panic or an index outside a view ends the kernel, and a call returns [`Error::Fault`], which names kernel, block, thread and
-//!    source line. In the emulator that call is the launch. On a GPU it is a later one: the next launch on the stream that finds the
-//!    fault, or the next call that waits for the kernel, such as [`Buffer::to_vec`].
+//! 4. On a GPU, the launch returns at once. [`Buffer::to_vec`] waits for the work that writes the buffer, and copies the buffer to the
+//!    host.
+//! 5. A panic or an index outside a view ends the kernel, and a call returns [`Error::Fault`], which names kernel, block, thread and source
+//!    line. In the emulator, the launch returns the error. On a GPU, a later call does: the next launch on the stream that finds the fault,
+//!    or the next call that waits for the kernel, such as [`Buffer::to_vec`].
 //!
 //! ```
 //! use kernel_primitives::functor::Square;
@@ -60,13 +61,13 @@
 //! # }
 //! ```
 //!
-//! For a GPU, kernels live in a file of their own, which the build script compiles a second time: [`docs::gpu`] has the steps, and
-//! [`docs::architecture`] the whole way from source to launch.
+//! For a GPU, kernels are in a file of their own, which the build script compiles a second time. [`docs::gpu`] has the steps, and
+//! [`docs::architecture`] describes the whole way from source to launch.
 //!
 //! # The other layers
 //!
-//! An algorithm is one call, and its result stays on the device. A program that brings its own functors or types instantiates the
-//! algorithm's kernel for them in one line, which the compiler's error shows:
+//! An algorithm is one call, and its result stays on the device. If a program has its own functors or types, it instantiates the
+//! algorithm's kernels for them in one line, which the compiler's error shows:
 //!
 //! ```
 //! use kernel_primitives::Device;
@@ -106,23 +107,23 @@
 //!
 //! - **The block token.** [`Block`], a kernel's first parameter, has indices, barriers, shuffles, votes and fences as methods. There are
 //!   no global index functions.
-//! - **Global memory.** [`Global`] is read. [`GlobalMut`] is written, through tokens that no two threads can both have. Its partition
-//!   ([`PerThread`](view::PerThread), [`Tiles`](view::Tiles), [`PerBlock`](view::PerBlock)) says which thread owns which element. Other
-//!   writes are atomic, or `unsafe`.
-//! - **Inputs and outputs.** An [`Input`] reads items by index from a buffer, or from what [`input`] computes from
-//!   buffers: counted, mapped, zipped, permuted, strided, reversed. What lies between takes no memory. An
-//!   [`Output`] writes to a buffer, and by [`output`] to several, or in another order.
-//! - **Shared memory.** A collective names its storage as a type, a kernel takes it as [`Shared`], and the launch adds up the sizes. If
-//!   another collective uses it next, that collective makes its own barrier.
-//! - **Streams.** Work on a [`Stream`] is in order and, on a GPU, asynchronous. A [`Buffer`] used on a second stream waits for the
-//!   first. A launch borrows its arguments only while it is called.
-//! - **Graphs.** [`Stream::capture`] records launches, and [`Graph::launch`] repeats them as one, on a GPU at a fraction of the
-//!   host's time.
+//! - **Global memory.** Kernels read a [`Global`]. They write a [`GlobalMut`] through tokens that no two threads can both have. Its
+//!   partition ([`PerThread`](view::PerThread), [`Tiles`](view::Tiles), [`PerBlock`](view::PerBlock)) says which thread owns which element.
+//!   Other writes are atomic, or `unsafe`.
+//! - **Inputs and outputs.** An [`Input`] reads items by index from a buffer, or from what [`input`] computes from buffers: counted,
+//!   mapped, zipped, permuted, strided or reversed items. Intermediate values take no memory. An [`Output`] writes to a buffer. With
+//!   [`output`], it writes to several buffers, or in another order.
+//! - **Shared memory.** A collective names its storage as a type, a kernel takes the storage as [`Shared`], and the launch adds up the
+//!   sizes. If another collective uses a storage next, that collective makes its own barrier.
+//! - **Streams.** Work on a [`Stream`] is in order and, on a GPU, asynchronous. If a [`Buffer`] is used on a second stream, that stream
+//!   waits for the first one. A launch borrows its arguments only during the call.
+//! - **Graphs.** [`Stream::capture`] records launches. [`Graph::launch`] repeats them with one call, which takes a fraction of the host
+//!   time on a GPU.
 //! - **Numbers.** Square roots and divisions are correctly rounded. Nothing is contracted unless the build or an expression asks for it.
-//!   Minimum and maximum propagate NaN. `f16` and `bf16` accumulate in `f32`. The order of a reduction depends on the launch's
-//!   shape alone, so the same launch gives the same bits again.
+//!   Minimum and maximum propagate NaN. `f16` and `bf16` accumulate in `f32`. The order of a reduction depends only on the shape of the
+//!   launch, so the same launch gives the same bits again.
 //!
-//! [`docs::guarantees`] has them in full, with the tests that keep them.
+//! [`docs::guarantees`] has all rules, with the tests that check them.
 //!
 //! # Where to go on
 //!
@@ -132,11 +133,11 @@
 //! - [`docs::scaling_out`]: programs of several processes
 //! - [`docs::layers`]: what each layer and each element type has, and where results are
 //! - [`docs::ready`]: the types and operators that the algorithms are ready for
-//! - [`docs::from_cub`], [`docs::seed_map`]: for those who know CUB or Paddle's Kernel Primitive API
+//! - [`docs::from_cub`], [`docs::seed_map`]: for readers who know CUB or Paddle's Kernel Primitive API
 //! - `examples/README.md` in the repository: programs that check their results, and `examples/template`: a crate to copy
 //!
-//! Rust 1.95 or later, Linux; the feature `cuda` is for x86-64 and AArch64. The feature `tracing` makes each launch a span;
-//! `ndarray` and `dlpack` are for [`interop`].
+//! The crate needs Rust 1.95 or later and Linux. The feature `cuda` supports x86-64 and AArch64. The feature `tracing` makes each launch a
+//! span. The features `ndarray` and `dlpack` are for [`interop`].
 
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 
@@ -157,7 +158,7 @@ pub mod ops;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod split;
 
-// Two crates with one face. The lists are those of their roots, less what is hidden there.
+// These lists are those of the roots of the two crates, without what is hidden there.
 pub use primitives_gpu::{
     Accumulate, Arithmetic, BinaryFn, Bits, Block, Complex, ConvertTo, Dim3, Divide, Element, Float, Global, GlobalMut,
     Input, Integer, KernelParam, Magnitude, NaryFn, NullaryFn, Number, Ordered, Output, Quotient, Real, Reducer,
@@ -173,7 +174,7 @@ pub use primitives_host::{
     KernelInfo, MemoryAction, MemoryPlace, OutputArg, OutsideView, PinnedBuffer, ReadArg, ReduceOp, Result,
     SEED_VARIABLE, Split, SplitBuffer, SplitGroup, Stream, Transfer, ValueType, WriteArg, devices,
 };
-// What the macros' expansions name.
+// The names that expansions of macros use.
 #[doc(hidden)]
 pub use kernels::table::names as __algorithms;
 #[doc(hidden)]
@@ -182,7 +183,7 @@ pub use primitives_gpu::{__group, __shipped, __shipped_rows};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use primitives_host::__private;
 
-/// The README's programs, which are tests.
+/// The programs of the README, which are tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

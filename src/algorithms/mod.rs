@@ -1,8 +1,8 @@
-//! Algorithms over whole buffers, one call each.
+//! Algorithms over whole buffers. Each is one call.
 //!
-//! An input is a buffer, or what [`input`](crate::input) computes from buffers; an output is a buffer, or what
-//! [`output`](crate::output) makes of some. The first argument says where an algorithm runs: a `&Stream`, or a [`Run`] that adds
-//! options to one. A call returns when its launches are in the stream's queue, and results stay on the device.
+//! An input is a buffer, or what [`input`](crate::input) computes from buffers. An output is a buffer, or what [`output`](crate::output)
+//! makes of buffers. The first argument says where an algorithm runs: a `&Stream`, or a [`Run`], which adds options to a stream. A call
+//! returns when its launches are in the stream's queue. Results stay on the device.
 //!
 //! | algorithm | result |
 //! |---|---|
@@ -29,22 +29,22 @@
 //! | [`run_length_encode`]; [`reduce_by_key`] | each run's item and length; each run's key, and its values as one |
 //! | [`inclusive_scan_by_key`], [`exclusive_scan_by_key`] | a scan that starts again with each run |
 //!
-//! **Memory.** An algorithm takes its temporary memory from the stream's pool, and gives it back; no thread waits for that. A
-//! [`Workspace`] keeps the memory from call to call instead. A graph cannot allocate. So a capture needs a workspace that had a call
-//! with as many items before, unless the algorithm takes no memory for so few.
+//! **Memory.** An algorithm takes its temporary memory from the stream's pool, and gives it back; no thread waits for that. A [`Workspace`]
+//! keeps the memory from call to call instead. A graph cannot allocate memory. So a capture needs a workspace that was used before for a
+//! call with at least as many items, unless the algorithm needs no memory for that number of items.
 //!
-//! **Lengths.** An input has up to 2^48 items, even if it is computed. For more, each algorithm returns
+//! **Lengths.** An input has up to 2^48 items, even if it is computed. If it has more, each algorithm returns
 //! [`Error::LaunchLimit`](crate::Error::LaunchLimit).
 //!
-//! **Functors and types.** All algorithms are ready for all numbers, `i8` to `u64`, `f16`, `bf16`, `f32` and `f64`, with the usual operators:
-//! [`docs::ready`](crate::docs::ready) lists them. For types and functors of its own a program writes one line in its kernel module, such as
-//! `instantiate!(kernel_primitives::algorithms::reduce<f32, MyReduction>);`. It makes all kernels that the algorithm launches. Without it
-//! the call does not compile, and the error shows the line. Each algorithm has a trait, such as [`Reduce`], that says which types it has
-//! kernels for. Generic code has the trait in its bounds: `T: InclusiveScan<Add, Tag>`, where the compiler infers `Tag`. Algorithms that one `instantiate!` names share
-//! the kernels that several of them launch.
+//! **Functors and types.** All algorithms are ready for all numbers, `i8` to `u64`, `f16`, `bf16`, `f32` and `f64`, with the usual
+//! operators; [`docs::ready`](crate::docs::ready) lists them. For its own types and functors, a program writes one line in its kernel
+//! module, such as `instantiate!(kernel_primitives::algorithms::reduce<f32, MyReduction>);`. This line makes all kernels that the algorithm
+//! launches. Without it, the call does not compile, and the error shows the line. Each algorithm has a trait, such as [`Reduce`], that says
+//! for which types it has kernels. Generic code has the trait in its bounds: `T: InclusiveScan<Add, Tag>`, where the compiler infers `Tag`.
+//! If one `instantiate!` names several algorithms, they share the kernels that more than one of them launches.
 //!
-//! **Tuning.** One table of values, by architecture and element size, says how each algorithm is launched. [`Tuning`] prints it. A
-//! program or an environment variable may change its values.
+//! **Tuning.** One table of values, by architecture and element size, says how each algorithm is launched. [`Tuning`] prints it. A program
+//! or an environment variable can change its values.
 //!
 //! ```
 //! use kernel_primitives::algorithms::{inclusive_scan, reduce};

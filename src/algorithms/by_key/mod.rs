@@ -1,6 +1,6 @@
-//! Runs of equal keys: their lengths, their values as one, and scans that start again with each.
+//! Runs of equal keys: their lengths, reductions of their values, and scans that start again with each run.
 //!
-//! One launch each, in which a tile learns from those before it how many runs they have, and what the last one has come to:
+//! Each algorithm is one launch. A tile learns from the tiles before it how many runs they have, and the result so far of the last run:
 //! [`tile::runs`](super::tile::runs).
 
 #[cfg(not(target_arch = "nvptx64"))]

@@ -1,8 +1,7 @@
 //! Fourier transforms of arrays.
 //!
-//! A plan says which launches make a transform. On a GPU they are of kernels that are written for the plan's lengths, in `generated`. Otherwise
-//! each is [`kernel::fft_lines`] of as many lines as a block's shared memory holds.
-//! [`chain`] has transforms of expressions.
+//! A plan says which launches make a transform. On a GPU, `generated` writes kernels for the lengths of the plan. Otherwise each launch
+//! runs [`kernel::fft_lines`], whose blocks transform as many lines as their shared memory holds. [`chain`] has transforms of expressions.
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod banks;

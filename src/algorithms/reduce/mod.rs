@@ -1,6 +1,7 @@
-//! All items as one.
+//! Reductions.
 //!
-//! One launch: each block reduces its share, and the last one that is done reduces what the blocks have. Few items are left to one block.
+//! One launch: each block reduces its share, and the last block to finish reduces the results of all blocks. A single block reduces few
+//! items.
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) mod call;

@@ -1,7 +1,7 @@
 //! Scans.
 //!
-//! One launch: tiles hand the sum so far from one to the next ([`grid::Chain`](crate::grid::Chain)). Many items in memory are scanned by a
-//! pipeline of warps, with a task each; the rest tile by tile.
+//! One launch: each tile passes the sum so far to the next one ([`grid::Chain`](crate::grid::Chain)). A pipeline of warps, each with its
+//! own task, scans long inputs in memory. Other inputs are scanned tile by tile.
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) mod call;

@@ -1,7 +1,7 @@
 //! Sorts of segments.
 //!
-//! A launch sorts tiles, each segment in them by itself. Then one merges by ranks what segments have in several tiles; or, if there are many
-//! items, each of several passes joins runs two by two, and a last launch gathers what is in the copy.
+//! The first launch sorts each segment within each tile. Then a second launch merges by ranks the segments that lie in several tiles. If
+//! there are many items, several passes merge runs in pairs instead, and a last launch copies back what is in the copy.
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) mod call;

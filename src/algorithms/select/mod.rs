@@ -1,6 +1,6 @@
 //! Items that a predicate or a flag selects.
 //!
-//! One launch: a tile learns from those before it how many items they keep ([`tile::staged`](super::tile::staged)).
+//! One launch: a tile learns from the tiles before it how many items they keep ([`tile::staged`](super::tile::staged)).
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) mod call;

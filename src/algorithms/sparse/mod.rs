@@ -1,9 +1,11 @@
 //! Sparse matrices, and their products with vectors.
 //!
-//! A product of rows of similar lengths is one launch, of 1 to 32 lanes a row, and so is one by the length of each row, of a lane or a warp a
-//! row. If blocks share rows of more than 8192 entries, another launch adds up their shares. By windows it is one launch, whose blocks copy the part
-//! of the vector that they need to shared memory. By merge path it is two launches: blocks of equally many entries and ends of rows, and what rows have
-//! in several blocks; or one, if there is one block. Where blocks begin is found when the matrix is made, or gets the method.
+//! The number of launches of a product depends on the method. A product by rows of similar lengths is one launch, with 1 to 32 lanes for
+//! each row. A product by the length of each row is one launch, with a lane or a warp for each row; if blocks share rows of more than 8192
+//! entries, another launch adds their shares. A product by windows is one launch, whose blocks copy the part of the vector that they need
+//! to shared memory. A product by merge path is two launches, or one if there is one block: in the first, each block has the same number of
+//! entries and ends of rows; the second combines the parts of rows that lie in several blocks. The places where blocks begin are found when
+//! the matrix is made, or when the method is set.
 
 pub(crate) mod kernel;
 
@@ -48,7 +50,7 @@ pub use {
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) use {csr::check_arrays, product::Format};
 
-/// The error of a matrix that is none.
+/// The error of a matrix that is not valid.
 #[cfg(not(target_arch = "nvptx64"))]
 fn wrong(call: &'static str, reason: String) -> crate::Error {
     crate::Error::SparseMatrix { call, reason }

@@ -1,4 +1,4 @@
-//! What kernels of several algorithms share: how warps and blocks divide the items, tiles in shared memory, and the runs in a tile.
+//! Parts that kernels of several algorithms share: how warps and blocks divide the items, tiles in shared memory, and the runs in a tile.
 
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;

@@ -1,6 +1,7 @@
-//! A function of each item, and items from or to indices.
+//! Functions of each item, gathers and scatters.
 //!
-//! One launch each. [`transform`](crate::algorithms::transform()), `generate`, `fill` and `gather` are one kernel with other inputs; `scatter` has its own.
+//! Each algorithm is one launch. [`transform`](crate::algorithms::transform()), `generate`, `fill` and `gather` are one kernel with
+//! different inputs; `scatter` has its own kernel.
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) mod call;
