@@ -1,9 +1,9 @@
-//! What the blocks of a grid do together: tiles in the order in which blocks ask for them, and prefixes over tiles in one pass.
+//! Collectives of a grid: tiles in the order in which blocks ask for them, and prefixes over tiles in one pass.
 //!
-//! A scan over many tiles needs for each what all tiles before it amount to. With a [`Chain`], a block publishes its tile's
-//! total as soon as it has it, and looks back over what the tiles before it have published: each element of memory is read and
-//! written once. After the decoupled look-back of Merrill and Garland, "Single-pass parallel prefix scan with decoupled
-//! look-back" (2016), with a tree of fixed shape in place of their row.
+//! A scan over many tiles needs, for each tile, the combination of all tiles before it. With a [`Chain`], a block publishes the total of
+//! its tile as soon as it is known, and looks back at the totals of the tiles before it. Each element of memory is read and written once.
+//! The method is the decoupled look-back of Merrill and Garland, "Single-pass parallel prefix scan with decoupled look-back" (2016), with a
+//! tree of fixed shape instead of a row of tiles.
 
 use core::marker::PhantomData;
 use core::mem::size_of;
@@ -15,17 +15,16 @@ use crate::simt::{AtomicRef, Block, FULL_MASK, FaultKind, WARP};
 use crate::view::{Atomic, GlobalMut, Shared};
 use crate::warp;
 
-/// Tiles of a group, and groups of a section.
+/// The number of tiles in a group, and of groups in a section.
 const GROUP: usize = WARP as usize;
 
-/// Groups that a look [after what is known](Chain::prefix_after) takes in at once.
+/// The number of groups that a [look-back after known groups](Chain::prefix_after) reads at once.
 const AT_ONCE: usize = 8;
 
-/// Nanoseconds between two looks at what is not ready.
+/// The nanoseconds between two looks at values that are not ready.
 const WAIT: u32 = 40;
 
-/// What the groups of a [`Chain`] amount to up to some group, as a warp carries it from tile to tile for
-/// [`Chain::prefix_after`].
+/// The combination of the groups of a [`Chain`] up to some group. A warp keeps it from tile to tile for [`Chain::prefix_after`].
 #[derive(Clone, Copy, Debug)]
 pub struct Known<T> {
     groups: usize,
@@ -33,23 +32,23 @@ pub struct Known<T> {
 }
 
 impl<T: Copy> Known<T> {
-    /// Nothing yet.
+    /// Starts without any group.
     #[inline(always)]
     pub fn nothing<R: Reducer<T>>(op: &R) -> Self {
         Self { groups: 0, total: op.identity() }
     }
 }
 
-/// The tiles of a grid in a row, and what each amounts to, in global memory.
+/// The tiles of a grid in order, and the total of each, in global memory.
 ///
-/// The memory is [`Chain::words`]`(tiles)` words. All are zero when the launch begins, unless the launch has an
-/// [epoch](Chain::epoch). A word has 32 bits of a value beside the epoch of the launch that wrote it. So a value of any size is whole if
-/// all its words have the epoch, and no fence is needed.
+/// The memory has [`Chain::words`]`(tiles)` words. All must be zero when the launch begins, unless the launch has an [epoch](Chain::epoch).
+/// A word has 32 bits of a value, and the epoch of the launch that wrote it. So a value of any size is complete if all its words have the
+/// epoch, and no fence is needed.
 ///
-/// 32 tiles are a group, and 32 groups a section. The last tile of a group publishes the group's total, and the last of
-/// a section what all tiles up to there amount to. A tile combines what the section before says, the totals of the
-/// groups before it in its section, and those of the tiles before it in its group: two looks of a warp. Which values
-/// are combined in which order depends on the tile alone, so that results have the same bits on every run.
+/// A group has 32 tiles, and a section has 32 groups. The last tile of a group publishes the total of the group. The last tile of a section
+/// publishes the total of all tiles up to there. A tile combines the total up to the previous section, the totals of the groups before it
+/// in its section, and the totals of the tiles before it in its group. This takes two look-backs of a warp. Which values are combined in
+/// which order depends only on the tile, so results have the same bits on every run.
 pub struct Chain<'a, 'k, T> {
     cx: Block<'k>,
     words: &'a GlobalMut<'k, u64, Atomic>,
@@ -59,15 +58,15 @@ pub struct Chain<'a, 'k, T> {
 }
 
 impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
-    /// Words of a value.
+    /// The number of words of a value.
     const WORDS: usize = size_of::<T>().div_ceil(4);
 
-    /// The words of memory that a chain of `tiles` tiles takes.
+    /// The number of words of memory that a chain of `tiles` tiles takes.
     pub const fn words(tiles: usize) -> usize {
         1 + (tiles + tiles.div_ceil(GROUP) + tiles.div_ceil(GROUP * GROUP)) * Self::WORDS
     }
 
-    /// A chain of `tiles` tiles in this memory, or in none for a single tile. Memory that is too short is a fault.
+    /// Makes a chain of `tiles` tiles in this memory. A single tile needs no memory. Memory that is too short is a fault.
     #[track_caller]
     pub fn new(cx: Block<'k>, words: &'a GlobalMut<'k, u64, Atomic>, tiles: usize) -> Self {
         if !words.is_empty() {
@@ -77,32 +76,32 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         Self { cx, words, tiles, epoch: 1, _values: PhantomData }
     }
 
-    /// The same in memory that earlier launches have used. Nobody clears the memory in between: each launch has a number of its own, its
-    /// epoch, which is at least 1 and larger than that of any launch since the memory was all zero.
+    /// Makes the chain usable in memory that earlier launches have used, and that no one clears in between. Each launch has a number of its
+    /// own, its epoch. It is at least 1, and larger than that of any launch since the memory was all zero.
     #[inline(always)]
     pub fn epoch(self, epoch: u32) -> Self {
         Self { epoch, ..self }
     }
 
-    /// The number of its tiles.
+    /// The number of tiles.
     #[inline(always)]
     pub fn tiles(&self) -> usize {
         self.tiles
     }
 
-    /// True if it has no memory: for a kernel that is launched without one where there is only one tile.
+    /// Returns true if the chain has no memory. A kernel is launched without memory if there is only one tile.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// The block's tile: the number of blocks that asked before. So all blocks with a tile before are running or have ended, and
-    /// waiting for them ends, in whatever order the device begins the blocks of a grid. All threads of the block call it, once, and
-    /// none of them calls [`arrive`](Self::arrive).
+    /// Returns the tile of the block, which is the number of blocks that asked before. So all blocks with earlier tiles are running or have
+    /// ended, and a wait for them ends, in whatever order the device starts the blocks of a grid. All threads of the block call it once,
+    /// and none of them calls [`arrive`](Self::arrive).
     ///
-    /// Without memory the launch has one block, or it is a fault, and that has the only tile.
+    /// Without memory, the launch must have one block, which has the only tile; more blocks are a fault.
     ///
-    /// For a block that has one tile; see [`first_tile`](Self::first_tile).
+    /// This is for a block that has one tile; for several tiles, see [`first_tile`](Self::first_tile).
     #[track_caller]
     pub fn take_tile(&self, shared: &mut Shared<'_, [u64; 1]>) -> usize {
         if self.is_empty() {
@@ -112,11 +111,11 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         self.ticket(shared)
     }
 
-    /// Whether this block is the last one of the grid that calls this: for what one block does once all have announced their tiles,
-    /// without waiting for any. All threads of each block call it, once, after its first warp has [announced](Self::announce) its tile,
-    /// which may be any that no other block has, such as the block's rank.
+    /// Returns whether this block is the last block of the grid that calls this. That block can do the work that needs all announced tiles,
+    /// without a wait. All threads of each block call it once, after the first warp of the block has [announced](Self::announce) its tile.
+    /// The tile may be any that no other block has, such as the block's rank.
     ///
-    /// Without memory the launch has one block, or it is a fault.
+    /// Without memory, the launch must have one block; more blocks are a fault.
     #[track_caller]
     pub fn arrive(&self, shared: &mut Shared<'_, [u64; 1]>) -> bool {
         if self.is_empty() {
@@ -126,7 +125,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         self.ticket(shared) + 1 == self.cx.grid_blocks()
     }
 
-    /// How many blocks have called this before, in all threads of the block.
+    /// Returns how many blocks have called this before, in all threads of the block.
     #[track_caller]
     fn ticket(&self, shared: &mut Shared<'_, [u64; 1]>) -> usize {
         if self.cx.thread_rank() == 0 {
@@ -136,27 +135,27 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         shared.get(0) as usize
     }
 
-    /// The first tile of a block that goes on with the [next one](Self::next_tile) whenever it is done with one: as
-    /// [`next_tile`](Self::next_tile), by the thread of the block that asks for tiles, once and before all others.
+    /// Returns the first tile of a block that asks for the [next tile](Self::next_tile) whenever it has finished one. It works as
+    /// [`next_tile`](Self::next_tile). The thread of the block that asks for tiles calls it once, before all other calls.
     #[inline(always)]
     #[track_caller]
     pub fn first_tile(&self) -> usize {
-        // Later launches have larger numbers, and each counts from zero in the lower half.
+        // Later launches have larger numbers, and each launch counts from zero in the lower half.
         self.words.at(0).fetch_max((self.epoch as u64) << 32);
         self.next_tile()
     }
 
-    /// The next tile of a block that had its [first one](Self::first_tile), fewer than 2^32; no tile of the chain once there are no
-    /// more. Blocks that run have all tiles before, so that waiting for them ends, however few blocks of the grid run at a
-    /// time.
+    /// Returns the next tile of a block that had its [first tile](Self::first_tile). A block asks for fewer than 2^32 tiles. If there are
+    /// no more tiles, the result is no tile of the chain. Blocks that are running have all earlier tiles, so a wait for them ends, however
+    /// few blocks of the grid run at a time.
     #[inline(always)]
     #[track_caller]
     pub fn next_tile(&self) -> usize {
         self.words.at(0).fetch_add(1) as u32 as usize
     }
 
-    /// What all tiles before `tile` amount to, in order, given what this one does. One warp of the tile's block calls it, once, with
-    /// all its lanes; all of them get the result, the identity for the first tile.
+    /// Combines all tiles before `tile`, in order. `total` is the total of this tile. One warp of the tile's block calls it once, with all
+    /// its lanes. All lanes get the result, which is the identity for the first tile.
     #[inline(always)]
     #[track_caller]
     pub fn prefix<R: Reducer<T>>(&self, tile: usize, total: T, op: &R) -> T {
@@ -164,8 +163,8 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         self.prefix_announced(tile, total, op)
     }
 
-    /// The first half of [`prefix`](Self::prefix): tells later tiles this tile's total, and does not wait. The same warp then does what
-    /// can be done before the prefix is known, and calls [`prefix_announced`](Self::prefix_announced).
+    /// Does the first half of [`prefix`](Self::prefix): it publishes the total of this tile, and does not wait. The same warp can then do
+    /// work that does not need the prefix, and calls [`prefix_announced`](Self::prefix_announced).
     #[inline(always)]
     #[track_caller]
     pub fn announce(&self, tile: usize, total: T) {
@@ -173,17 +172,17 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         self.publish(tile, total);
     }
 
-    /// The second half of [`prefix`](Self::prefix), with the same arguments as [`announce`](Self::announce).
+    /// Does the second half of [`prefix`](Self::prefix), with the same arguments as [`announce`](Self::announce).
     #[inline(always)]
     #[track_caller]
     pub fn prefix_announced<R: Reducer<T>>(&self, tile: usize, total: T, op: &R) -> T {
         self.prefix_from(tile, total, op, |_| false)
     }
 
-    /// As [`prefix`](Self::prefix), of values some of which make all values before them irrelevant: `op` of any value and one that
-    /// `is_start` is the latter. A tile waits for no tile before the last start.
+    /// Works as [`prefix`](Self::prefix), for values some of which are starts. A start makes all values before it irrelevant: `op` of any
+    /// value and a start is the start. A tile does not wait for tiles before the last start.
     ///
-    /// Which values are combined in which order depends on the tile and on which tiles are starts.
+    /// Which values are combined in which order depends only on the tile and on which tiles are starts.
     #[track_caller]
     pub fn prefix_since<R: Reducer<T>>(&self, tile: usize, total: T, op: &R, is_start: impl Fn(&T) -> bool) -> T {
         if is_start(&total) {
@@ -194,12 +193,12 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         self.prefix_from(tile, total, op, is_start)
     }
 
-    /// As [`prefix_since`](Self::prefix_since) of a value that is a start, by a tile that has no use for what is before: it waits for
-    /// nobody.
+    /// Works as [`prefix_since`](Self::prefix_since) for a value that is a start, in a tile that does not need the values before it. It
+    /// does not wait.
     #[track_caller]
     pub fn announce_start(&self, tile: usize, total: T) {
         self.announce(tile, total);
-        // What a start closes amounts to what it does, whatever is before.
+        // A group or section that a start closes has the start's total, whatever comes before.
         if let Some(group) = Self::closed(tile, GROUP) {
             self.publish(self.tiles + group, total);
         }
@@ -208,7 +207,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         }
     }
 
-    /// Which one, of so many tiles each, the tile closes.
+    /// The number of the group or section of `size` tiles that the tile closes, if it closes one.
     #[inline(always)]
     fn closed(tile: usize, size: usize) -> Option<usize> {
         if tile % size == size - 1 { Some(tile / size) } else { None }
@@ -219,7 +218,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         self.require(tile);
         let (groups, sections) = (self.tiles, self.tiles + self.tiles.div_ceil(GROUP));
         let (group, section) = (tile / GROUP, tile / (GROUP * GROUP));
-        // A start has announced what it closes.
+        // A start has announced the groups that it closes.
         let is_open = !is_start(&total);
         let (in_group, is_known) = self.fold(tile % GROUP, |i| group * GROUP + i, op, &is_start);
         if is_open && let Some(group) = Self::closed(tile, GROUP) {
@@ -228,7 +227,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         let before = if is_known {
             in_group
         } else {
-            // The section before and the groups of this one that are before: no more than a warp has lanes.
+            // The section before, and the groups of this section before the tile: no more than a warp has lanes.
             let upto = (section > 0) as usize;
             let place = |i: usize| if i < upto { sections + section - 1 } else { groups + section * GROUP + i - upto };
             op.apply(self.fold(upto + group % GROUP, place, op, &is_start).0, in_group)
@@ -239,12 +238,12 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         before
     }
 
-    /// What all tiles before `tile` amount to, in order. `known` says it up to some group: for a warp that asks for one tile after the
-    /// other, in their order and with one `op`, and looks at each group once. All 32 lanes of the warp call it, and get the result. A tile
-    /// of a group before those known is a fault.
+    /// Combines all tiles before `tile`, in order. `known` has the combination up to some group. This is for a warp that asks for one tile
+    /// after another, in their order and with one `op`, and so reads each group once. All 32 lanes of the warp call it, and get the result.
+    /// A tile of a group before those in `known` is a fault.
     ///
-    /// All tiles before are [announced](Self::announce) by blocks that run; none of them by [`prefix`](Self::prefix), whose order
-    /// is another: here groups are combined one by one, whichever tiles a warp asks for.
+    /// All tiles before must be [announced](Self::announce) by blocks that are running. None of them may be announced by
+    /// [`prefix`](Self::prefix), which has another order: here groups are combined one by one, whichever tiles a warp asks for.
     #[track_caller]
     pub fn prefix_after<R: Reducer<T>>(&self, known: &mut Known<T>, tile: usize, op: &R) -> T {
         self.require(tile);
@@ -258,7 +257,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
             let at = |i: usize| (first + i) * GROUP + lane;
             let mut values = [op.identity(); AT_ONCE];
             let mut turns = 0;
-            // A lane without a tile looks at the last one, which the others wait for all the same.
+            // A lane without a tile looks at the last one, for which the other lanes wait anyway.
             while !cx.all(FULL_MASK, self.look_at(&mut values, |i| at(i).min(tile - 1))) {
                 self.pause(&mut turns);
             }
@@ -275,9 +274,9 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         }
     }
 
-    /// A thread's part of what all tiles amount to: of its block's `n` threads, thread `i` combines what tiles `i`, `i + n` and so
-    /// on [announce](Self::announce). The block that [arrives](Self::arrive) last calls it with all its threads; a reduction of their
-    /// parts over the block is the total, if `op` is commutative. What was announced is on its way, if not there yet.
+    /// Returns a thread's part of the total of all tiles. Of the `n` threads of its block, thread `i` combines what tiles `i`, `i + n` and
+    /// so on [announce](Self::announce). The block that [arrives](Self::arrive) last calls it with all its threads. A reduction of the
+    /// parts over the block is the total, if `op` is commutative. If an announced total has not arrived yet, the call waits for it.
     #[track_caller]
     pub fn thread_total<R: Reducer<T>>(&self, op: &R) -> T {
         let tiles = self.tiles;
@@ -299,8 +298,8 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         total
     }
 
-    /// So many values in order, waited for, the last ones first, back to the last start, and whether there is one. All lanes of the
-    /// warp get the result.
+    /// Waits for `count` values in order, starting with the last ones, back to the last start. Returns their combination, and whether there
+    /// is a start. All lanes of the warp get the result.
     #[track_caller]
     fn fold<R: Reducer<T>>(
         &self,
@@ -318,13 +317,13 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
             let (value, starts) = loop {
                 let value = if at < end { self.look(place(at)) } else { Some(op.identity()) };
                 let starts = cx.ballot(mask, at < end && value.as_ref().is_some_and(is_start));
-                // The last one that is missing, if any, is before the last start.
+                // The last missing value, if there is one, is before the last start.
                 if cx.ballot(mask, value.is_none()) <= starts {
                     break (value.unwrap_or(op.identity()), starts);
                 }
                 self.pause(&mut turns);
             };
-            // What is before the last start changes nothing, and may be there or not.
+            // The values before the last start change nothing, whether they are there or not.
             let counts = starts >> lane <= 1;
             result = op.apply(warp::reduce(cx, if counts { value } else { op.identity() }, op), result);
             if starts != 0 {
@@ -335,7 +334,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         (result, false)
     }
 
-    /// A fault unless the tile is one of the chain's, which then has memory for it.
+    /// Raises a fault unless the tile is one of the chain's, and so has memory.
     #[track_caller]
     fn require(&self, tile: usize) {
         let tiles = if self.is_empty() { 0 } else { self.tiles };
@@ -344,11 +343,11 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         }
     }
 
-    /// One of so many turns of a wait.
+    /// One turn of a wait.
     #[track_caller]
     fn pause(&self, turns: &mut u32) {
         *turns += 1;
-        // Whether a thread has faulted, all threads learn in one place: who asks there often, waits there.
+        // All threads learn of a fault at one place in memory. A thread that asks often waits there.
         if turns.is_multiple_of(32) {
             self.cx.spin(WAIT);
         } else {
@@ -356,14 +355,14 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         }
     }
 
-    /// A word of a value: of the tiles' first, then the groups', then the sections'.
+    /// A word of a value. The values of tiles come first, then those of groups, then those of sections.
     #[inline(always)]
     fn at(&self, value: usize, word: usize) -> AtomicRef<'k, u64> {
         // SAFETY: there are as many words as the chain takes, and of tiles that it has, it asks for no others.
         unsafe { self.words.at_unchecked(1 + value * Self::WORDS + word) }
     }
 
-    /// Writes a value; the first lane does.
+    /// Writes a value, from the first lane.
     #[track_caller]
     fn publish(&self, at: usize, value: T) {
         const { _ = T::ANY_BITS };
@@ -383,7 +382,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         }
     }
 
-    /// A value, if it is there.
+    /// Returns a value if it is complete.
     #[track_caller]
     fn look(&self, at: usize) -> Option<T> {
         let mut value = AnyBits::of(T::ZERO);
@@ -402,7 +401,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         if is_present { Some(value.or_zero()) } else { None }
     }
 
-    /// Looks at several values at once: whether all are there, and those that are.
+    /// Looks at several values at once. Returns the complete ones, and whether all are complete.
     #[track_caller]
     fn look_at<const N: usize>(&self, values: &mut [T; N], place: impl Fn(usize) -> usize) -> bool {
         let mut are_there = true;
@@ -415,7 +414,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         are_there
     }
 
-    /// The bytes of a value in a word.
+    /// The number of bytes of a value in a word.
     const fn bytes(word: usize) -> usize {
         if size_of::<T>() - word * 4 < 4 { size_of::<T>() - word * 4 } else { 4 }
     }

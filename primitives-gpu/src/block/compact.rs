@@ -1,4 +1,4 @@
-//! Items that a block keeps, side by side.
+//! Compaction of a block's items.
 
 use super::combine::scan::{ScanStorage, block_exclusive_scan};
 use crate::element::Element;
@@ -6,21 +6,20 @@ use crate::functor::Add;
 use crate::simt::Block;
 use crate::view::{Shared, TileMut};
 
-/// Writes the items that `keep` marks to the first elements of the tile, in their order, and returns how many they are, in all
-/// threads. Thread `t` has the items from `t * N` (the blocked arrangement); those that a partial tile does not have are not
-/// kept, whatever `keep` says. The tile's other elements stay as they are.
+/// Writes the items that `keep` marks to the first elements of the tile, in their order, and returns their number in all threads. Thread
+/// `t` has the items from `t * N` (the blocked arrangement). Items that a partial tile does not have are not kept, whatever `keep` says.
+/// The other elements of the tile do not change.
 ///
-/// Phases: the marks are scanned; each thread writes what it keeps, to places that are other threads' own; barrier. After it, each thread
-/// finds its own elements of the tile as the compaction left them. The barriers of [`block_exclusive_scan`] and one more; two in a block
-/// of one warp, whose scan has none.
+/// Phases: the marks are scanned; each thread writes the items that it keeps, to places that other threads own; barrier. After that, each
+/// thread finds its own elements of the tile as the compaction left them. There are the barriers of [`block_exclusive_scan`] and one more,
+/// or two in a block of one warp, whose scan has no barrier.
 ///
-/// Each block fills a tile of its own. What brings the tiles together, if they must be, is a second launch, or
-/// `algorithms::select_if` over the whole buffer, which does so in one.
+/// Each block fills its own tile. To join the tiles, use a second launch. `algorithms::select_if` compacts a whole buffer in one launch.
 ///
-/// Shared memory: that of a scan of `u32`; the next collective on it begins with a barrier.
+/// Shared memory: that of a scan of `u32`. The next collective on it begins with a barrier.
 ///
-/// All threads of the block call it: see [divergence](crate::block#divergence). Elements are such that all bytes are values: `u8`
-/// rather than `bool`.
+/// All threads of the block call it: see [divergence](crate::block#divergence). All bit patterns of an element must be values: `u8` rather
+/// than `bool`.
 ///
 /// ```
 /// use kernel_primitives::Dims;
@@ -71,7 +70,8 @@ pub fn block_compact<T: Element, const N: usize, const THREADS: usize>(
     let first = cx.thread_rank() as usize * N;
     let marks: [u32; N] = core::array::from_fn(|i| u32::from(keep[i] && first + i < out.len()));
     let (places, kept) = block_exclusive_scan(cx, shared, &marks, Add);
-    // What threads did to their own elements before this comes before the writes of others: by the scan's barriers, or here.
+    // A thread may have accessed its own elements before this. These accesses must come before the writes of other threads: by the barriers
+    // of the scan, or by this one.
     if cx.warps() == 1 {
         cx.barrier();
     }

@@ -1,4 +1,4 @@
-//! Items from one arrangement over the threads of a block to another.
+//! Exchanges items between arrangements over the threads of a block.
 
 use core::marker::PhantomData;
 use core::mem::size_of;
@@ -8,8 +8,8 @@ use crate::element::{AnyBits, Element};
 use crate::simt::{Block, FaultKind};
 use crate::view::{Shared, SharedArray, SharedStorage, vector_items, warp_stripe};
 
-/// The shared memory of an exchange: the items of a block, and 16 bytes more after each 128 where whole vectors would meet
-/// in one bank. For an example see [`blocked_to_striped`].
+/// The shared memory of an exchange: the items of a block, and 16 bytes more after each 128 if whole vectors would otherwise use the same
+/// bank. For an example see [`blocked_to_striped`].
 pub struct ExchangeStorage<T, const THREADS: usize, const ITEMS: usize>(PhantomData<T>);
 
 // SAFETY: uninitialised elements.
@@ -18,14 +18,14 @@ unsafe impl<T: Element, const THREADS: usize, const ITEMS: usize> SharedStorage 
     const ALIGN: usize = 16;
 }
 
-/// Whether the items of a thread are an even number of 16-byte vectors. The vectors of neighbouring threads would then lie
-/// in the same banks; with padding after each round of the 32 banks, eight threads in turn have eight different ones.
+/// Returns whether the items of a thread are an even number of 16-byte vectors. The vectors of neighbouring threads would then use the same
+/// banks. With padding after each round of the 32 banks, eight threads in turn use eight different ones.
 const fn padded<T, const ITEMS: usize>() -> bool {
     let bytes = vector_items::<T>(ITEMS) * size_of::<T>();
     bytes == 16 && (ITEMS * size_of::<T>() / 16).is_multiple_of(2)
 }
 
-/// Where the block's item `index` lies.
+/// The place of the block's item `index`.
 const fn place<T, const ITEMS: usize>(index: usize) -> usize {
     if padded::<T, ITEMS>() { index + index * size_of::<T>() / 128 * (16 / size_of::<T>()) } else { index }
 }
@@ -34,8 +34,8 @@ const fn place<T, const ITEMS: usize>(index: usize) -> usize {
 struct Items<'k, T, const ITEMS: usize>(SharedArray<'k, T>);
 
 impl<'k, T: Element, const ITEMS: usize> Items<'k, T, ITEMS> {
-    /// The storage, after the barrier that a reuse needs, as items of the type `S` or what stands for it. A block of other than
-    /// `THREADS` threads is a fault.
+    /// Enters the storage, with the barrier that a reuse needs, as items of the type `S` or its substitute. A block with another number of
+    /// threads than `THREADS` is a fault.
     #[track_caller]
     fn begin<S: Element, const THREADS: usize>(
         cx: Block<'_>,
@@ -165,14 +165,14 @@ impl<'k, T: Element, const ITEMS: usize> Items<'k, T, ITEMS> {
     }
 }
 
-/// Rearranges items from blocked to striped: thread `t` has the block's items from `t * ITEMS`, and gets items `t`, `t + THREADS`,
+/// Rearranges items from blocked to striped. Thread `t` has the block's items from `t * ITEMS`, and gets items `t`, `t + THREADS`,
 /// `t + 2 * THREADS` and so on.
 ///
-/// Phases: each thread writes its items to shared memory, in vectors; barrier; each reads its new ones. Neither has bank
+/// Phases: each thread writes its items to shared memory, in vectors; barrier; each thread reads its new items. Neither phase has bank
 /// conflicts for elements of 4, 8 and 16 bytes and any number of items, if `THREADS` is a multiple of 32.
 ///
-/// `THREADS` is the block's number of threads, of any shape: another is a fault. Shared memory: an
-/// [`ExchangeStorage`], reusable after the next barrier, which the next collective on it makes by itself.
+/// `THREADS` must be the number of threads of the block, in any shape; another number is a fault. Shared memory: an [`ExchangeStorage`]. It
+/// may be used again after the next barrier, which the next collective on it makes by itself.
 ///
 /// CUB: `BlockExchange::BlockedToStriped`.
 ///
@@ -220,7 +220,7 @@ pub fn blocked_to_striped<T: Element, const THREADS: usize, const ITEMS: usize>(
     }
 }
 
-/// Rearranges items from striped to blocked: the inverse of [`blocked_to_striped`], at the same cost, called as in its example.
+/// Rearranges items from striped to blocked. This is the inverse of [`blocked_to_striped`], with the same cost and the same call.
 ///
 /// CUB: `BlockExchange::StripedToBlocked`.
 ///
@@ -241,11 +241,11 @@ pub fn striped_to_blocked<T: Element, const THREADS: usize, const ITEMS: usize>(
     }
 }
 
-/// Rearranges items from blocked to warp-striped: the items of each warp by themselves, lane `l` gets its warp's items `l`, `l + 32`,
-/// `l + 64` and so on; in a partial warp, steps of as many as it has lanes.
+/// Rearranges items from blocked to warp-striped, within each warp. Lane `l` gets its warp's items `l`, `l + 32`, `l + 64` and so on. In a
+/// partial warp, the step is the number of its lanes.
 ///
-/// As [`blocked_to_striped`], with a barrier of the warp instead of the block's. The example of [`warp_striped_to_blocked`]
-/// has both. CUB: `BlockExchange::BlockedToWarpStriped`.
+/// Otherwise this works as [`blocked_to_striped`], with a barrier of the warp instead of the block's. The example of
+/// [`warp_striped_to_blocked`] has both. CUB: `BlockExchange::BlockedToWarpStriped`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 #[track_caller]
@@ -264,8 +264,9 @@ pub fn blocked_to_warp_striped<T: Element, const THREADS: usize, const ITEMS: us
     }
 }
 
-/// Rearranges items from warp-striped to blocked: the inverse of [`blocked_to_warp_striped`], at the same cost. With
-/// [`load_warp_striped`](super::load_warp_striped), what reads a tile from global memory coalesced and leaves it blocked.
+/// Rearranges items from warp-striped to blocked. This is the inverse of [`blocked_to_warp_striped`], with the same cost. After
+/// [`load_warp_striped`](super::load_warp_striped), it gives a tile in the blocked arrangement that was read from global memory with
+/// coalesced accesses.
 ///
 /// CUB: `BlockExchange::WarpStripedToBlocked`.
 ///
@@ -318,13 +319,13 @@ pub fn warp_striped_to_blocked<T: Element, const THREADS: usize, const ITEMS: us
     }
 }
 
-/// Each item to the place that its rank says, the result in the blocked arrangement: thread `t` gets the items of ranks
-/// `t * ITEMS` and on.
+/// Moves each item to the place of its rank. The result is in the blocked arrangement: thread `t` gets the items with `ITEMS` ranks from
+/// `t * ITEMS`.
 ///
-/// An item whose rank is no place of the tile, such as `u32::MAX`, goes nowhere. Two items of one rank are a race, and a
-/// place that no item has gets any value: the emulator reports both.
+/// An item whose rank is not a place of the tile, such as `u32::MAX`, is dropped. Two items with one rank are a race, and a place without
+/// an item gets an unspecified value. The emulator reports both.
 ///
-/// Phases and shared memory as for [`blocked_to_striped`]; the writes have the bank conflicts that the ranks make. CUB:
+/// Phases and shared memory are those of [`blocked_to_striped`]. The bank conflicts of the writes depend on the ranks. CUB:
 /// `BlockExchange::ScatterToBlocked`, and its guarded form.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
@@ -371,8 +372,8 @@ pub fn scatter_to_blocked<T: Element, const THREADS: usize, const ITEMS: usize>(
     core::array::from_fn(|i| found[i].or_zero())
 }
 
-/// As [`scatter_to_blocked`], the result in the striped arrangement: thread `t` gets the items of ranks `t`, `t + THREADS`
-/// and so on. What compacts or sorts a tile before it is written to global memory coalesced.
+/// Works as [`scatter_to_blocked`], with the result in the striped arrangement: thread `t` gets the items of ranks `t`, `t + THREADS` and
+/// so on. Use it to compact or sort a tile before a coalesced write to global memory.
 ///
 /// CUB: `BlockExchange::ScatterToStriped`.
 ///
@@ -426,7 +427,7 @@ pub fn scatter_to_striped<T: Element, const THREADS: usize, const ITEMS: usize>(
     core::array::from_fn(|i| found[i].or_zero())
 }
 
-/// Puts the items where their ranks say. Other places keep the bits that they had, which need not be a value.
+/// Writes the items to the places of their ranks. Other places keep their bits, which need not be a value.
 #[track_caller]
 fn scatter<'k, T: Element, const THREADS: usize, const ITEMS: usize>(
     cx: Block<'_>,

@@ -1,6 +1,6 @@
 //! Fourier transforms of a block.
 
-// An iterator over a thread's items would keep them in local memory.
+// An iterator over the items of a thread would keep them in local memory.
 #![allow(clippy::needless_range_loop, reason = "indices that are constants keep items in registers")]
 
 use core::marker::PhantomData;
@@ -12,8 +12,8 @@ use crate::simt::{Block, FaultKind, WARP};
 use crate::thread::{is_smooth, swapped, thread_fft, times, zero};
 use crate::view::{Shared, SharedArray, SharedStorage};
 
-/// The shared memory of [`block_fft`] and [`block_ifft`]: `BATCH` transforms of `N` complex numbers whose parts are `T`, with padding, and
-/// twice that if there are passes that cannot keep a thread's items in its registers.
+/// The shared memory of [`block_fft`] and [`block_ifft`]: `BATCH` transforms of `N` complex numbers with parts of type `T`, and padding. It
+/// is twice as large if there are passes that cannot keep the items of a thread in its registers.
 pub struct FftStorage<T, const N: usize, const ITEMS: usize, const BATCH: usize = 1>(PhantomData<T>);
 
 // SAFETY: uninitialised elements.
@@ -24,18 +24,18 @@ unsafe impl<T: FftFloat, const N: usize, const ITEMS: usize, const BATCH: usize>
     const ALIGN: usize = 16;
 }
 
-/// Where the number `index` of a transform lies. A place is left out after each 16, so that threads write in different banks whatever
-/// power of two lies between them.
+/// The place of number `index` of a transform. One place is left out after each 16, so that threads write to different banks if a power of
+/// two lies between them.
 const fn place(index: usize) -> usize {
     index + index / 16
 }
 
-/// Places of a transform.
+/// The number of places of a transform.
 const fn places(n: usize) -> usize {
     place(n - 1) + 1
 }
 
-/// Two if there is a pass from memory to memory.
+/// Two if there is a pass from memory to memory, otherwise one.
 const fn copies(n: usize, items: usize) -> usize {
     assert!(is_smooth(n), "the length of a Fourier transform is a product of 2, 3, 5, 7, 11 and 13");
     let mut done = 1;
@@ -52,8 +52,8 @@ const fn copies(n: usize, items: usize) -> usize {
 /// The largest radix of a pass.
 const MOST: usize = 16;
 
-/// The radix of the pass after those that make transforms of length `done`: the largest that a thread's items are a multiple of; if there
-/// is none, the largest.
+/// The radix of the pass after those that make transforms of length `done`. It is the largest one that divides the number of a thread's
+/// items, or, if none does, the largest one.
 const fn radix(n: usize, items: usize, done: usize) -> usize {
     let rest = n / done;
     let (mut radix, mut largest) = (MOST, 1);
@@ -71,7 +71,7 @@ const fn radix(n: usize, items: usize, done: usize) -> usize {
     largest
 }
 
-/// The length of the transforms before a pass, and the pass' radix; `n` and 1 if there are fewer passes.
+/// The length of the transforms before a pass, and the radix of the pass; `n` and 1 if there are fewer passes.
 const fn step(n: usize, items: usize, pass: usize) -> (usize, usize) {
     let (mut done, mut i) = (1, 0);
     while i < pass {
@@ -81,31 +81,31 @@ const fn step(n: usize, items: usize, pass: usize) -> (usize, usize) {
     (done, radix(n, items, done))
 }
 
-/// The discrete Fourier transforms of a block: `X[k] = Σ x[j] * exp(-2πi * j * k / N)`, of one, or `BATCH` of them side by side.
+/// Computes the discrete Fourier transforms of a block: `X[k] = Σ x[j] * exp(-2πi * j * k / N)`. There are `BATCH` of them, side by side.
 ///
-/// `N` is a product of 2, 3, 5, 7, 11 and 13, and a multiple of `ITEMS`; `N / ITEMS` threads have a transform. Input and result are
-/// striped: thread `t` of these `T` has `x[t]`, `x[t + T]`, `x[t + 2 * T]` and so on, and gets `X[t]`, `X[t + T]` and so on. The block
-/// has `BATCH * N / ITEMS` threads, of any shape: another number is a fault. The first `T` threads have the first transform, the next `T`
-/// the second.
+/// `N` is a product of 2, 3, 5, 7, 11 and 13, and a multiple of `ITEMS`. `N / ITEMS` threads have a transform. Input and result are
+/// striped: thread `t` of these `T` threads has `x[t]`, `x[t + T]`, `x[t + 2 * T]` and so on, and gets `X[t]`, `X[t + T]` and so on. The
+/// block must have `BATCH * N / ITEMS` threads, in any shape; another number is a fault. The first `T` threads have the first transform,
+/// the next `T` the second, and so on.
 ///
-/// Phases: Stockham's algorithm, in passes of radices up to 16. A pass transforms a thread's own items as [`thread_fft`] does; between
-/// two passes the items change places through shared memory. Passes are fewest if `N` is a power of `ITEMS`: 4096 numbers and 16 items a
-/// thread are three passes. A radix is a divisor of `ITEMS` if `N` allows it. For a prime factor that `ITEMS` lacks, items go through
-/// shared memory before and after the pass, and the storage is twice as large.
+/// Phases: Stockham's algorithm, in passes of radices up to 16. A pass transforms a thread's own items as [`thread_fft`] does. Between two
+/// passes, items move to other threads through shared memory. There are the fewest passes if `N` is a power of `ITEMS`: 4096 numbers with
+/// 16 items in a thread take three. A radix divides `ITEMS` if `N` allows it. For a prime factor that `ITEMS` does not have, items go
+/// through shared memory before and after the pass, and the storage is twice as large.
 ///
-/// Barriers: of a block, `2 * passes - 3`, and one or two more for passes whose radix is no divisor of `ITEMS`; of a warp, if transforms
-/// are those of 1, 2, 4 … 32 threads. The factors come from a table of `N` roots of
-/// unity, rounded once, which is a part of the program.
+/// Barriers: `2 * passes - 3`, and one or two more for each pass whose radix does not divide `ITEMS`. They are barriers of a warp if a
+/// transform has 1, 2, 4, 8, 16 or 32 threads, and otherwise barriers of the block. The factors come from a table of `N` roots of unity,
+/// which are rounded once. The table is part of the program.
 ///
-/// Registers: a thread's items are there, and the numbers of a pass, up to 16. A kernel that does not say how many threads its blocks have,
-/// by `threads` or `max_threads`, may take so many that a GPU refuses blocks of more than 256.
+/// Registers: those of the thread's items, and of the numbers of a pass, up to 16. A kernel should say how many threads its blocks have, by
+/// `threads` or `max_threads`. Otherwise it may take so many registers that a GPU refuses blocks of more than 256 threads.
 ///
-/// The root mean square of the errors of numbers at random, divided by that of the results, is less than half the machine epsilon times
-/// the square root of log2 `N`.
+/// For random numbers, the root mean square of the errors, divided by that of the results, is less than half the machine epsilon times the
+/// square root of log2 `N`.
 ///
-/// Shared memory: an [`FftStorage`], reusable after the next barrier, which the next collective on it makes by itself.
+/// Shared memory: an [`FftStorage`]. It may be used again after the next barrier, which the next collective on it makes by itself.
 ///
-/// Peer: cuFFTDx, `FFT<…, Block>`, with `ITEMS` for `ElementsPerThread` and `BATCH` for `FFTsPerBlock`.
+/// Peer: cuFFTDx, `FFT<…, Block>`, in which `ITEMS` is `ElementsPerThread` and `BATCH` is `FFTsPerBlock`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -171,11 +171,11 @@ pub fn block_fft<T: FftFloat, const N: usize, const ITEMS: usize, const BATCH: u
         in_memory: false,
         readers: false,
     };
-    // Nothing goes through memory if a thread has it all in one pass.
+    // If a thread has all numbers in one pass, none goes through memory.
     if const { N > ITEMS || radix(N, ITEMS, 1) < N } {
         shared.enter();
     }
-    // Radices are constants.
+    // Radices must be constants.
     macro_rules! passes {
         ($($pass:literal)*) => {$(
             let done = const { step(N, ITEMS, $pass).0 };
@@ -210,9 +210,9 @@ pub fn block_fft<T: FftFloat, const N: usize, const ITEMS: usize, const BATCH: u
     state.items
 }
 
-/// The inverses of [`block_fft`] times `N`: `x[j] = Σ X[k] * exp(2πi * j * k / N)`.
+/// Computes the inverses of [`block_fft`] times `N`: `x[j] = Σ X[k] * exp(2πi * j * k / N)`.
 ///
-/// Like [`block_fft`], at the same cost and with the same storage.
+/// Arrangements, cost and storage are those of [`block_fft`].
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 #[inline(always)]
@@ -225,17 +225,17 @@ pub fn block_ifft<T: FftFloat, const N: usize, const ITEMS: usize, const BATCH: 
     block_fft(cx, shared, &items.map(swapped)).map(swapped)
 }
 
-/// A transform under way.
+/// A transform in progress.
 struct Transform<'k, T, const N: usize, const ITEMS: usize> {
     cx: Block<'k>,
     memory: SharedArray<'k, Complex<T>>,
-    /// Where the transform's copy in memory begins.
+    /// The beginning of the transform's copy in memory.
     first: usize,
-    /// Where a pass from memory to memory writes.
+    /// The place to which a pass from memory to memory writes.
     second: usize,
-    /// The thread's rank among those of the transform.
+    /// The rank of the thread among the threads of the transform.
     thread: usize,
-    /// Items of the thread, striped.
+    /// The items of the thread, striped.
     items: [Complex<T>; ITEMS],
     /// Whether the numbers are in the first copy in memory, and not in `items`.
     in_memory: bool,
@@ -246,7 +246,7 @@ struct Transform<'k, T, const N: usize, const ITEMS: usize> {
 impl<T: FftFloat, const N: usize, const ITEMS: usize> Transform<'_, T, N, ITEMS> {
     const THREADS: usize = N / ITEMS;
 
-    /// From transforms of length `done` to such of length `done * R`.
+    /// Goes from transforms of length `done` to transforms of length `done * R`.
     #[track_caller]
     fn pass<const R: usize>(&mut self, done: usize) {
         if const { ITEMS.is_multiple_of(R) } {
@@ -256,7 +256,7 @@ impl<T: FftFloat, const N: usize, const ITEMS: usize> Transform<'_, T, N, ITEMS>
         }
     }
 
-    /// A pass whose every transform has all its items in one thread.
+    /// Runs a pass in which one thread has all items of each transform.
     #[track_caller]
     fn pass_in_registers<const R: usize>(&mut self, done: usize) {
         self.take_items();
@@ -289,7 +289,7 @@ impl<T: FftFloat, const N: usize, const ITEMS: usize> Transform<'_, T, N, ITEMS>
         }
     }
 
-    /// A pass whose transforms threads take from memory, one after the other.
+    /// Runs a pass whose transforms threads take from memory, one after the other.
     #[track_caller]
     fn pass_in_memory<const R: usize>(&mut self, done: usize) {
         self.put_items();
@@ -312,7 +312,7 @@ impl<T: FftFloat, const N: usize, const ITEMS: usize> Transform<'_, T, N, ITEMS>
         core::mem::swap(&mut self.first, &mut self.second);
     }
 
-    /// The transform number `j` of a pass, of which there are `N / R`.
+    /// Computes transform `j` of a pass, of which there are `N / R`.
     fn transform<const R: usize>(mut x: [Complex<T>; R], j: usize, done: usize) -> [Complex<T>; R] {
         if done > 1 {
             let step = j % done * (N / (done * R));
@@ -324,13 +324,13 @@ impl<T: FftFloat, const N: usize, const ITEMS: usize> Transform<'_, T, N, ITEMS>
         thread_fft(&x)
     }
 
-    /// Where the first result of transform `j` goes. The rest follow in steps of `done`.
+    /// The place of the first result of transform `j`. The others follow in steps of `done`.
     #[inline(always)]
     fn first_place<const R: usize>(j: usize, done: usize) -> usize {
         j / done * done * R + j % done
     }
 
-    /// Has the numbers in registers.
+    /// Moves the numbers to registers, if they are in memory.
     #[track_caller]
     fn take_items(&mut self) {
         if self.in_memory {
@@ -342,7 +342,7 @@ impl<T: FftFloat, const N: usize, const ITEMS: usize> Transform<'_, T, N, ITEMS>
         }
     }
 
-    /// Has the numbers in the first copy in memory.
+    /// Moves the numbers to the first copy in memory, if they are in registers.
     #[track_caller]
     fn put_items(&mut self) {
         if !self.in_memory {
@@ -358,7 +358,7 @@ impl<T: FftFloat, const N: usize, const ITEMS: usize> Transform<'_, T, N, ITEMS>
         }
     }
 
-    /// A barrier of the threads of a transform, at least.
+    /// A barrier that includes at least the threads of a transform.
     #[track_caller]
     fn barrier(&self) {
         if const { (WARP as usize).is_multiple_of(Self::THREADS) } {

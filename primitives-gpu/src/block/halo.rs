@@ -1,4 +1,4 @@
-//! Parts of a tensor, with what is around them, in shared memory.
+//! Parts of a tensor in shared memory, with the elements around them.
 
 use core::marker::PhantomData;
 use core::mem::size_of;
@@ -8,7 +8,7 @@ use crate::element::Element;
 use crate::simt::{Block, FaultKind};
 use crate::view::{Global, Shared, SharedArray, SharedStorage};
 
-/// What [`block_load_halo`] reads for elements outside of the tensor. NumPy's `pad` calls them `edge`, `wrap`, `reflect`,
+/// The values that [`block_load_halo`] reads for elements outside the tensor. NumPy's `pad` calls them `edge`, `wrap`, `reflect`,
 /// `symmetric` and `constant`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Border<T> {
@@ -16,7 +16,7 @@ pub enum Border<T> {
     Clamp,
     /// The tensor repeats.
     Periodic,
-    /// The tensor is mirrored in its outermost element, which is not repeated.
+    /// The tensor is mirrored at its outermost element, which is not repeated.
     Mirror,
     /// The tensor is mirrored beside its outermost element, which is repeated.
     Symmetric,
@@ -25,12 +25,12 @@ pub enum Border<T> {
 }
 
 impl<T> Border<T> {
-    /// The index that is read in place of `at`; `None` for the constant. `extent` is at least 1.
+    /// The index that is read instead of `at`, or `None` for the constant. `extent` is at least 1.
     fn index(&self, at: isize, extent: isize) -> Option<isize> {
         if (0..extent).contains(&at) {
             return Some(at);
         }
-        // From an index of an endless repetition to one of a period, the second half of which may run backwards.
+        // Maps an index of an endless repetition to an index of one period. The second half of a period may run backwards.
         let within = |period: isize| at.checked_rem_euclid(period).unwrap_or(0);
         match self {
             Self::Clamp => Some(if at < 0 { 0 } else { extent - 1 }),
@@ -50,7 +50,7 @@ impl<T> Border<T> {
     }
 }
 
-/// The shared memory of [`block_load_halo`]: up to `ELEMENTS` elements, those around a tile included.
+/// The shared memory of [`block_load_halo`]: up to `ELEMENTS` elements, including those around a tile.
 pub struct HaloStorage<T, const ELEMENTS: usize>(PhantomData<T>);
 
 // SAFETY: uninitialised elements.
@@ -59,7 +59,7 @@ unsafe impl<T: Element, const ELEMENTS: usize> SharedStorage for HaloStorage<T, 
     const ALIGN: usize = 16;
 }
 
-/// A part of a tensor in shared memory, complete and not changed as long as the storage is borrowed.
+/// A part of a tensor in shared memory. It is complete, and does not change as long as the storage is borrowed.
 pub struct Halo<'s, T, const N: usize> {
     cx: Block<'s>,
     elements: SharedArray<'s, T>,
@@ -81,7 +81,7 @@ impl<T: Element, const N: usize> Halo<'_, T, N> {
         self.extents
     }
 
-    /// The element at an index, which counts from the window's first element. An index outside is a fault.
+    /// The element at an index, which counts from the first element of the window. An index outside is a fault.
     #[track_caller]
     pub fn at(self, index: [usize; N]) -> T {
         let mut place = 0;
@@ -96,26 +96,26 @@ impl<T: Element, const N: usize> Halo<'_, T, N> {
     }
 }
 
-/// Reads a window of a tensor into shared memory, for all threads: usually a block's tile with the elements around it that a stencil
-/// reads, its halo.
+/// Reads a window of a tensor into shared memory, for all threads. Usually this is a block's tile with its halo: the elements around it
+/// that a stencil reads.
 ///
 /// - `src`: the tensor, whose elements are contiguous, the last axis fastest.
 /// - `extents`: its extents, outermost first.
-/// - `first`: the index of the window's first element. It may be outside, as that of the halo before the first tile is.
+/// - `first`: the index of the window's first element. It may be outside the tensor, as it is for the halo before the first tile.
 /// - `window`: the window's extents.
-/// - `border`: what is read for elements outside, at any distance.
+/// - `border`: the values for elements outside, at any distance.
 ///
-/// Phases: the threads read the window's elements, neighbouring threads neighbouring ones, and write them to shared memory; barrier. One
-/// barrier, and one before it if the storage was used before. Any block shape. An element of the window is read from global memory once,
-/// and from shared memory as often as it is a neighbour: that pays where neighbours are many. In generated kernels of
-/// stencils they are in registers instead, as far as a thread's own outputs share them.
+/// Phases: the threads read the elements of the window, neighbouring threads read neighbouring elements, and write them to shared memory;
+/// barrier. There is one barrier, and one before it if the storage was used before. Any block shape works. An element of the window is read
+/// from global memory once, and from shared memory as often as it is a neighbour. This pays if there are many neighbours. Generated kernels
+/// of stencils use registers instead, as far as the outputs of a thread share neighbours.
 ///
-/// A window of more than `ELEMENTS` elements, one that ends after `isize::MAX`, extents of more elements than `src` has, and a window with
-/// elements of a tensor without are faults. All arguments are the same in all threads. If `window` is a constant, so is the division of
-/// the elements among the threads.
+/// These are faults: a window of more than `ELEMENTS` elements, a window that ends after `isize::MAX`, extents with more elements than
+/// `src`, and a window with elements of an empty tensor. All arguments must be the same in all threads. If `window` is a constant, the
+/// division of the elements among the threads is computed at compile time.
 ///
-/// Shared memory: the window's elements, the last axis fastest. It is reusable after the next barrier, which the next collective on it
-/// makes by itself. CUB has no such collective.
+/// Shared memory: the elements of the window, the last axis fastest. It may be used again after the next barrier, which the next collective
+/// on it makes by itself. CUB has no such collective.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -171,11 +171,11 @@ pub fn block_load_halo<'s, T: Element, const N: usize, const ELEMENTS: usize>(
     let array = shared.array::<T>(0, ELEMENTS);
     let mut i = cx.thread_rank() as usize;
     while i < count {
-        // Fewer elements than 32 bits count, since they are in shared memory: shorter divisions.
+        // The elements fit in shared memory, so 32 bits can count them, and divisions are shorter.
         let (mut rest, mut place, mut stride) = (i as u32, 0, 1);
         let mut inside = true;
         for axis in (0..N).rev() {
-            // No extent is 0 where there is an element.
+            // If there is an element, no extent is 0.
             let (extent, along) = (extents[axis] as isize, (window[axis] as u32).max(1));
             let at = first[axis] + (rest % along) as isize;
             rest /= along;

@@ -1,4 +1,4 @@
-//! Counting in shared memory.
+//! Histograms in shared memory.
 
 use core::marker::PhantomData;
 
@@ -7,7 +7,7 @@ use crate::simt::{Block, FaultKind};
 use crate::view::{Shared, SharedArray, SharedStorage};
 use core::panic::Location;
 
-/// The shared memory of [`block_histogram`]: a counter for each of up to `BINS` bins.
+/// The shared memory of [`block_histogram`]: one counter for each of up to `BINS` bins.
 pub struct HistogramStorage<const BINS: usize>(PhantomData<()>);
 
 // SAFETY: uninitialised elements.
@@ -16,7 +16,7 @@ unsafe impl<const BINS: usize> SharedStorage for HistogramStorage<BINS> {
     const ALIGN: usize = 16;
 }
 
-/// The counters of a block's histogram in shared memory, complete and not changed as long as the storage is borrowed.
+/// The counters of a block's histogram in shared memory. They are complete, and do not change as long as the storage is borrowed.
 #[derive(Clone, Copy)]
 pub struct Bins<'s> {
     cx: Block<'s>,
@@ -32,7 +32,7 @@ impl Bins<'_> {
         self.bins
     }
 
-    /// The items in `bin`. A bin outside is a fault.
+    /// The number of items in `bin`. A bin outside is a fault.
     #[track_caller]
     pub fn get(self, bin: usize) -> u32 {
         if bin >= self.bins {
@@ -43,16 +43,16 @@ impl Bins<'_> {
     }
 }
 
-/// Counts the items of the block by bin: `bin`, a functor, names an item's. An item whose bin is `bins` or more, such as one beyond a
-/// partial tile, is not counted. The counters are in shared memory, for all threads.
+/// Counts the items of the block by bin. The functor `bin` returns the bin of an item. An item whose bin is `bins` or more, such as an item
+/// after the end of a partial tile, is not counted. The counters are in shared memory, for all threads.
 ///
-/// Phases: the counters are set to zero by all threads; barrier; each thread adds its items by atomics of the block; barrier.
-/// Items of a warp that meet in one bin are added one after another: data with few bins is slow. Items of a thread that
-/// follow each other in one bin are added together, so that runs are cheap in the blocked arrangement.
+/// Phases: all threads set the counters to zero; barrier; each thread adds its items by atomics of block scope; barrier. Items of a warp
+/// that are in one bin are added one after another, so data with few bins is slow. Successive items of a thread in one bin are added
+/// together, so runs are cheap in the blocked arrangement.
 ///
-/// `bins` is at most `BINS`, else a fault. Any block shape. Shared memory: reusable after the next barrier, which the next
-/// collective on it makes by itself. `items` may be none, and each tile of many can be added to the same counters by an
-/// iterator: see the example.
+/// `bins` is at most `BINS`; otherwise it is a fault. Any block shape works. Shared memory: it may be used again after the next barrier,
+/// which the next collective on it makes by itself. `items` may be empty. An iterator can add several tiles to the same counters: see the
+/// example.
 ///
 /// CUB: `BlockHistogram` (`BLOCK_HISTO_ATOMIC`).
 ///

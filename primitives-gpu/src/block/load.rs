@@ -1,4 +1,4 @@
-//! Tiles of global memory in the striped arrangements, in which neighbouring threads have neighbouring items.
+//! Reads and writes tiles of global memory in the striped arrangements, in which neighbouring threads have neighbouring items.
 
 use crate::element::Element;
 use crate::simt::Block;
@@ -6,11 +6,11 @@ use crate::view::{Global, StripedMut, stripe, warp_stripe};
 
 /// Reads a block's tile in the striped arrangement: item `i` of thread `t` is the tile's element `i * threads + t`.
 ///
-/// - `dst`: the thread's registers; an item outside `src` keeps its value.
-/// - `src`: the tile, usually [`Global::tile`]; its length is the guard, so any length is right.
+/// - `dst`: the registers of the thread; an item outside `src` keeps its value.
+/// - `src`: the tile, usually [`Global::tile`]. Its length is the guard, so any length is right.
 ///
-/// Each access of a warp is coalesced, whatever the number of items; where the blocked arrangement can be read in vectors,
-/// [`read_data`](crate::io::read_data) has fewer accesses. No shared memory, no barrier. CUB: `LoadDirectStriped`.
+/// Each access of a warp is coalesced, whatever the number of items. If the blocked arrangement can be read in vectors,
+/// [`read_data`](crate::io::read_data) makes fewer accesses. No shared memory, no barrier. CUB: `LoadDirectStriped`.
 ///
 /// No thread waits for another here: any may call it or not.
 ///
@@ -42,8 +42,9 @@ pub fn load_striped<T: Element, const ITEMS: usize>(cx: Block<'_>, dst: &mut [T;
     load(dst, src, first, step);
 }
 
-/// Reads a block's tile in the warp-striped arrangement: each warp has `32 * ITEMS` consecutive elements. Lane `l` gets `l`, `l + 32` and
-/// so on (in a partial warp, steps of as many as it has lanes). Guard and cost are as for [`load_striped`]. CUB: `LoadDirectWarpStriped`.
+/// Reads a block's tile in the warp-striped arrangement. Each warp has `32 * ITEMS` consecutive elements, and lane `l` gets `l`, `l + 32`
+/// and so on. In a partial warp, the step is the number of its lanes. Guard and cost are those of [`load_striped`]. CUB:
+/// `LoadDirectWarpStriped`.
 ///
 /// No thread waits for another here: any may call it or not.
 ///
@@ -75,9 +76,9 @@ pub fn load_warp_striped<T: Element, const ITEMS: usize>(cx: Block<'_>, dst: &mu
     load(dst, src, first, step);
 }
 
-/// Writes a block's tile in the arrangement that the output's partition names: [`Striped`](crate::view::Striped), as
-/// [`load_striped`] reads, or [`WarpStriped`](crate::view::WarpStriped), as [`load_warp_striped`] does; as many items as the
-/// tile has. Cost as for [`load_striped`]. CUB: `StoreDirectStriped`, `StoreDirectWarpStriped`.
+/// Writes a block's tile in the arrangement of the output's partition: [`Striped`](crate::view::Striped), as [`load_striped`] reads, or
+/// [`WarpStriped`](crate::view::WarpStriped), as [`load_warp_striped`] reads. It writes only the items that the tile has. The cost is that
+/// of [`load_striped`]. CUB: `StoreDirectStriped`, `StoreDirectWarpStriped`.
 ///
 /// No thread waits for another here: any may call it or not.
 #[inline(always)]
@@ -95,7 +96,7 @@ pub fn store_striped<T: Element, const ITEMS: usize>(
 fn load<T: Element, const ITEMS: usize>(dst: &mut [T; ITEMS], src: Global<'_, T>, first: usize, step: usize) {
     const { assert!(ITEMS > 0, "a collective has at least one item a thread") };
     let mut i = 0;
-    // One compare for a full tile, whose loads then stand together.
+    // A full tile needs one comparison. Its loads are then together.
     if first + (ITEMS - 1) * step < src.len() {
         while i < ITEMS {
             dst[i] = src[first + i * step];

@@ -1,4 +1,4 @@
-//! Collectives of a block: every thread of the block calls them, from the same place.
+//! Collectives of a block. Every thread of the block calls them from the same place.
 //!
 //! | collective | threads | result | shared memory |
 //! |---|---|---|---|
@@ -28,26 +28,26 @@
 //! | [`block_segmented_merge_sort_pairs`] | `THREADS`, any number | each thread its positions, blocked | [`SegmentedSortStorage`] |
 //! | [`block_top_k`], [`block_top_k_of`], [`block_top_k_by`], [`block_top_k_of_sorted`] | any block with up to `TILE` items | each thread its positions among the first `k`, blocked | [`IndexedSortStorage`], [`TopKStorage`] |
 //!
-//! *Blocked*: thread `t` has items `t * N` to `t * N + N` of the tile. *Striped*: thread `t` of `T` has items `t`, `t + T`, `t + 2 * T`.
-//! *Warp-striped*: the same in each warp's part of the tile. A block has at most 1024 threads, in up to three dimensions; its threads
-//! are counted by [`Block::thread_rank`](crate::Block::thread_rank), `x` fastest. "Any block" includes a block whose last warp has
-//! fewer than 32 lanes. A collective of a block that cannot serve the block at hand is a fault.
+//! *Blocked*: thread `t` has items `t * N` to `t * N + N` of the tile. *Striped*: thread `t` of `T` has items `t`, `t + T`, `t + 2 * T` and
+//! so on. *Warp-striped*: the same within each warp's part of the tile. A block has at most 1024 threads, in up to three dimensions.
+//! [`Block::thread_rank`](crate::Block::thread_rank) numbers its threads, `x` fastest. "Any block" includes a block whose last warp has
+//! fewer than 32 lanes. If a collective does not support the block that calls it, that is a fault.
 //!
-//! A storage may be used again at once: by the same collective, or through [`Shared::phase`](crate::Shared::phase) by another one. A
-//! collective that needs a barrier first makes it. Collectives that alternate between two halves of their storage (reductions,
-//! scans, shifts) need no barrier between two of their kind.
+//! A storage may be used again at once, by the same collective, or through [`Shared::phase`](crate::Shared::phase) by another one. A
+//! collective that needs a barrier first makes it. Collectives that alternate between two halves of their storage (reductions, scans,
+//! shifts) need no barrier between two uses of the same kind.
 //!
 //! # Divergence
 //!
-//! All threads of the block call a collective, in the same order as other collectives and [barriers](crate::Block::barrier),
-//! and with the same value of what its docs say is the same in all threads. If some do not:
+//! All threads of the block must call a collective, in the same order as other collectives and [barriers](crate::Block::barrier). Arguments
+//! that must be the same in all threads, as the docs say, must have the same value. If some threads do not comply:
 //!
-//! - the emulator ends the launch with an error that names the threads and where they wait;
-//! - a GPU does not tell: the launch may never end, may end with a fault, or may go on with unspecified results and
-//!   unspecified contents of the block's shared memory. Threads that have left the kernel count as having come.
+//! - the emulator ends the launch with an error that names the threads and the places where they wait;
+//! - a GPU does not report it: the launch may never end, may end with a fault, or may go on with unspecified results and unspecified
+//!   contents of the block's shared memory. Threads that have left the kernel count as arrived.
 //!
-//! Loops over [tiles](crate::Block::tiles) and [rows](crate::Block::rows) take all threads of a block equally often, which one over
-//! [items](crate::Block::items) does only if their number is a multiple of the block's threads.
+//! In loops over [tiles](crate::Block::tiles) and [rows](crate::Block::rows), all threads of a block make the same number of rounds. In a
+//! loop over [items](crate::Block::items), they do so only if the number of items is a multiple of the block's threads.
 
 mod combine;
 mod compact;

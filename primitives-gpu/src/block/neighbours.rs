@@ -1,4 +1,4 @@
-//! What a thread needs of its neighbours: differences, flags, shifts and rotations.
+//! Collectives of neighbouring threads: differences, flags, shifts and rotations.
 
 use core::marker::PhantomData;
 use core::mem::size_of;
@@ -9,7 +9,7 @@ use crate::functor::BinaryFn;
 use crate::simt::{Block, WARP};
 use crate::view::{Shared, SharedStorage};
 
-/// The shared memory of the collectives that look at neighbours: an element a warp, in two halves that are used alternately.
+/// The shared memory of the collectives of neighbours: one element for each warp, in two halves that are used alternately.
 pub struct NeighbourStorage<T>(PhantomData<T>);
 
 // SAFETY: uninitialised elements.
@@ -22,13 +22,13 @@ impl<T> NeighbourStorage<T> {
     const HALF: usize = (MAX_WARPS * size_of::<T>()).next_multiple_of(16);
 }
 
-/// The value of the thread of the next lower rank; `before` in the first thread.
+/// Returns the value of the thread with the next lower rank, or `before` in the first thread.
 ///
-/// Phases: one shuffle; the last lane of each warp writes its value to shared memory; barrier; the first lane of the next
-/// reads it. One barrier, none in a block of one warp. Any block shape up to 1024 threads.
+/// Phases: one shuffle; the last lane of each warp writes its value to shared memory; barrier; the first lane of the next warp reads it.
+/// One barrier, or none in a block of one warp. Any block shape up to 1024 threads.
 ///
-/// Shared memory: two halves that such collectives use alternately, so that one after the other on the same `Shared` costs one
-/// barrier each. CUB: `BlockShuffle::Up`.
+/// Shared memory: two halves that such collectives use alternately. So several calls on the same `Shared` cost one barrier each. CUB:
+/// `BlockShuffle::Up`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -79,7 +79,7 @@ pub fn block_shift_up<T: Element>(
     below.unwrap_or(before)
 }
 
-/// The value of the thread of the next higher rank; `after` in the last thread. Cost and shared memory are as for
+/// Returns the value of the thread with the next higher rank, or `after` in the last thread. Cost and shared memory are those of
 /// [`block_shift_up`]. CUB: `BlockShuffle::Down`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
@@ -113,7 +113,7 @@ pub fn block_shift_down<T: Element>(
 ) -> T {
     let (warps, mask, lane) = (partials::warps(cx), cx.warp_mask(), cx.lane());
     let last = cx.warp_lanes() - 1;
-    // By lane number, since a partial warp has no lane above its last.
+    // This shuffles by lane number, because a partial warp has no lane above its last.
     let above = cx.shuffle(mask, value, (lane + 1).min(last), WARP);
     if warps > 1 {
         let half = shared.enter_double_buffered(NeighbourStorage::<T>::HALF);
@@ -133,13 +133,13 @@ pub fn block_shift_down<T: Element>(
     if lane == last { after } else { above }
 }
 
-/// The shared memory of [`block_rotate`]: one element a thread, for blocks of up to `MAX_THREADS`.
+/// The shared memory of [`block_rotate`]: one element for each thread, for blocks of up to `MAX_THREADS` threads.
 pub type RotateStorage<T, const MAX_THREADS: usize = 1024> = super::ColumnStorage<T, MAX_THREADS>;
 
-/// The value of the thread whose rank is `by` higher, round the block.
+/// Returns the value of the thread whose rank is `by` higher. Ranks wrap at the end of the block.
 ///
-/// Phases: each thread writes its value to shared memory; barrier; each reads another's. One barrier, and one before it if
-/// the storage was used before. More threads than `MAX_THREADS` are a fault. Shared memory: an element a thread; the next
+/// Phases: each thread writes its value to shared memory; barrier; each thread reads another value. There is one barrier, and one before it
+/// if the storage was used before. More threads than `MAX_THREADS` are a fault. Shared memory: one element for each thread. The next
 /// collective on it begins with a barrier. CUB: `BlockShuffle::Rotate`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
@@ -178,15 +178,16 @@ pub fn block_rotate<T: Element, const MAX_THREADS: usize>(
     unsafe {
         values.store(rank as usize, value);
         cx.barrier();
-        // A block has a thread, so that the division has no case of zero.
+        // A block has at least one thread, so the divisor is never zero.
         let source = (rank as u64 + by as u64).checked_rem(threads as u64).unwrap_or(0);
         values.load(source as usize)
     }
 }
 
-/// The value of the thread of rank `source`, in every thread; a rank that the block does not have is a fault.
+/// Returns the value of the thread of rank `source` in every thread. A rank that the block does not have is a fault.
 ///
-/// Phases: that thread writes its value to shared memory; barrier; all read it. By turns, as [`block_shift_up`].
+/// Phases: that thread writes its value to shared memory; barrier; all threads read it. It uses the two halves alternately, as
+/// [`block_shift_up`] does.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -234,11 +235,11 @@ pub fn block_broadcast<T: Element>(
     }
 }
 
-/// Each item of the block and the one before it, by `f`: `out[i] = f(item[i], item[i - 1])`. Items are in the blocked
-/// arrangement; the first one's predecessor is `before`, such as the last item of the tile before. Where there is none,
-/// [`adjacent_difference_left_open`] leaves the first item as it is.
+/// Applies `f` to each item of the block and its predecessor: `out[i] = f(item[i], item[i - 1])`. Items are in the blocked arrangement. The
+/// predecessor of the first item is `before`, such as the last item of the previous tile. If there is none,
+/// [`adjacent_difference_left_open`] keeps the first item.
 ///
-/// Cost: one application of `f` an item, and [`block_shift_up`] for the last item of each thread.
+/// Cost: one application of `f` for each item, and a [`block_shift_up`] for the last item of each thread.
 ///
 /// CUB: `BlockAdjacentDifference::SubtractLeft`.
 ///
@@ -281,7 +282,7 @@ pub fn adjacent_difference_left<T: Element, F: BinaryFn<T, T>, const N: usize>(
     core::array::from_fn(|i| f.apply(items[i], if i == 0 { below } else { items[i.max(1) - 1] }))
 }
 
-/// As [`adjacent_difference_left`], the block's first item as it is. CUB: `SubtractLeft` without a predecessor.
+/// Works as [`adjacent_difference_left`], but keeps the first item of the block. CUB: `SubtractLeft` without a predecessor.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 #[track_caller]
@@ -298,9 +299,9 @@ pub fn adjacent_difference_left_open<T: Element, F: BinaryFn<T, T, Output = T>, 
     out
 }
 
-/// Each item of the block and the one after it, by `f`: `out[i] = f(item[i], item[i + 1])`. The last one's successor is
-/// `after`, such as the first item of the next tile; the rest is as for [`adjacent_difference_left`]. The last item of a
-/// partial tile is followed by those that the tile lacks: give them the value of `after`.
+/// Applies `f` to each item of the block and its successor: `out[i] = f(item[i], item[i + 1])`. The successor of the last item is `after`,
+/// such as the first item of the next tile. Otherwise this works as [`adjacent_difference_left`]. In a partial tile, the missing items
+/// follow the last item: give them the value of `after`.
 ///
 /// CUB: `BlockAdjacentDifference::SubtractRight`.
 ///
@@ -344,7 +345,7 @@ pub fn adjacent_difference_right<T: Element, F: BinaryFn<T, T>, const N: usize>(
     core::array::from_fn(|i| f.apply(items[i], if i + 1 < N { items[(i + 1) % N] } else { above }))
 }
 
-/// As [`adjacent_difference_right`], the block's last item as it is. CUB: `SubtractRight` without a successor.
+/// Works as [`adjacent_difference_right`], but keeps the last item of the block. CUB: `SubtractRight` without a successor.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 #[track_caller]
@@ -361,11 +362,11 @@ pub fn adjacent_difference_right_open<T: Element, F: BinaryFn<T, T, Output = T>,
     out
 }
 
-/// Whether each item of the block starts a run: whether `differs` is true of the item before it and the item. The first
-/// item's predecessor is `before`; with `None` it starts a run in any case.
+/// Returns, for each item of the block, whether it starts a run: whether `differs` is true for its predecessor and the item. The
+/// predecessor of the first item is `before`. If that is `None`, the first item always starts a run.
 ///
-/// Items are in the blocked arrangement; `differs` is any function of two neighbours; its first argument is the earlier one. Cost and
-/// shared memory are as for [`adjacent_difference_left`]. CUB: `BlockDiscontinuity::FlagHeads`.
+/// Items are in the blocked arrangement. `differs` is any function of two neighbours, and its first argument is the earlier one. Cost and
+/// shared memory are those of [`adjacent_difference_left`]. CUB: `BlockDiscontinuity::FlagHeads`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -407,8 +408,8 @@ pub fn flag_heads<T: Element, F: BinaryFn<T, T, Output = bool>, const N: usize>(
     heads
 }
 
-/// Whether each item of the block ends a run: whether `differs` is true of the item and the one after it. The last item's
-/// successor is `after`; with `None` it ends a run in any case. The rest is as for [`flag_heads`]. CUB:
+/// Returns, for each item of the block, whether it ends a run: whether `differs` is true for the item and its successor. The successor of
+/// the last item is `after`. If that is `None`, the last item always ends a run. Otherwise this works as [`flag_heads`]. CUB:
 /// `BlockDiscontinuity::FlagTails`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
@@ -450,7 +451,7 @@ pub fn flag_tails<T: Element, F: BinaryFn<T, T, Output = bool>, const N: usize>(
     tails
 }
 
-/// [`flag_heads`] and [`flag_tails`] of the same items. CUB: `BlockDiscontinuity::FlagHeadsAndTails`.
+/// Returns [`flag_heads`] and [`flag_tails`] of the same items. CUB: `BlockDiscontinuity::FlagHeadsAndTails`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///

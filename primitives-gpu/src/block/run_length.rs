@@ -1,4 +1,4 @@
-//! Runs, given as values and lengths, written out.
+//! Decoding of runs, which are given as values and lengths.
 
 use core::marker::PhantomData;
 use core::mem::size_of;
@@ -11,7 +11,7 @@ use crate::functor::Add;
 use crate::simt::{Block, FaultKind};
 use crate::view::{Shared, SharedArray, SharedStorage};
 
-/// The shared memory of [`run_length_decode`]: value and start of each run of the block.
+/// The shared memory of [`run_length_decode`]: the value and the start of each run of the block.
 pub struct RunLengthStorage<T, const THREADS: usize, const RUNS: usize>(PhantomData<T>);
 
 // SAFETY: uninitialised elements.
@@ -21,16 +21,16 @@ unsafe impl<T: Element, const THREADS: usize, const RUNS: usize> SharedStorage f
 }
 
 impl<T: Element, const THREADS: usize, const RUNS: usize> RunLengthStorage<T, THREADS, RUNS> {
-    /// Where the starts of the runs lie, after their values.
+    /// The place of the starts of the runs, after their values.
     const STARTS: usize = {
         let values = (THREADS * RUNS * size_of::<T>()).next_multiple_of(16);
-        // The lengths are scanned in the same place, before.
+        // The lengths are scanned in the same place before.
         let scan = <ScanStorage<u32> as SharedStorage>::BYTES;
         if values > scan { values } else { scan }
     };
 }
 
-/// The runs of a block, from which windows of the decoded items are read as long as the storage is borrowed.
+/// The runs of a block. Windows of the decoded items are read from them as long as the storage is borrowed.
 #[derive(Clone, Copy)]
 pub struct RunWindow<'s, T> {
     values: SharedArray<'s, T>,
@@ -39,15 +39,15 @@ pub struct RunWindow<'s, T> {
     total: u32,
 }
 
-/// Prepares the block's runs: thread `t` has the values and lengths of `RUNS` of them from `t * RUNS` (the blocked
-/// arrangement). A length may be 0. The decoded items are fewer than 2^32, else it is a fault.
+/// Prepares the runs of the block. Thread `t` has the values and lengths of `RUNS` runs from `t * RUNS` (the blocked arrangement). A length
+/// may be 0. There must be fewer than 2^32 decoded items; otherwise it is a fault.
 ///
 /// Phases: the lengths are scanned; values and starts go to shared memory; barrier. Three barriers in all.
 ///
-/// `THREADS` is the block's number of threads: another is a fault. Shared memory: an element and a `u32` a run, in use until
-/// the last [`run_length_decode`]; the next collective on it begins with a barrier.
+/// `THREADS` must be the number of threads of the block; another number is a fault. Shared memory: an element and a `u32` for each run. It
+/// is in use until the last [`run_length_decode`], and the next collective on it begins with a barrier.
 ///
-/// CUB: `BlockRunLengthDecode`'s constructor.
+/// CUB: the constructor of `BlockRunLengthDecode`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 #[track_caller]
@@ -73,7 +73,7 @@ pub fn run_length_begin<'s, T: Element, const THREADS: usize, const RUNS: usize>
     let first = cx.thread_rank() as usize * RUNS;
     let mut i = 0;
     while i < RUNS {
-        // Of the runs in order, the first that is too long begins where it should.
+        // Of all runs that are too long, the first one in order still begins where it should.
         if starts[i].checked_add(lengths[i]).is_none() {
             cx.raise(FaultKind::BadShape, [starts[i] as u64 + lengths[i] as u64, u32::MAX as u64], Location::caller());
         }
@@ -89,7 +89,7 @@ pub fn run_length_begin<'s, T: Element, const THREADS: usize, const RUNS: usize>
 }
 
 impl<T: Element> RunWindow<'_, T> {
-    /// The decoded items of the block.
+    /// The number of decoded items of the block.
     #[inline(always)]
     #[allow(clippy::len_without_is_empty, reason = "a count, not a collection")]
     pub fn len(self) -> u32 {
@@ -97,11 +97,11 @@ impl<T: Element> RunWindow<'_, T> {
     }
 }
 
-/// Decodes a window of the block's runs: thread `t` gets items `from + t * N` to `from + t * N + N` of the runs written out, in
-/// the blocked arrangement, and with each its distance from its run's start. Items beyond the last keep what `out` has.
+/// Decodes a window of the block's runs. Thread `t` gets the decoded items `from + t * N` to `from + t * N + N`, in the blocked
+/// arrangement, and the distance of each from the start of its run. After the last item, `out` keeps its values.
 ///
-/// Phases: each thread finds its first item's run by a binary search in shared memory, and goes on from there. No barrier:
-/// call it for one window after another.
+/// Phases: each thread finds the run of its first item by a binary search in shared memory, and goes on from there. There is no barrier:
+/// you may call it for one window after another.
 ///
 /// CUB: `BlockRunLengthDecode::RunLengthDecode`.
 ///
@@ -152,7 +152,7 @@ pub fn run_length_decode<T: Element, const N: usize>(
     let first = first as u32;
     // SAFETY: inside the arrays, which were written before a barrier and stay as they are until the storage's next use.
     unsafe {
-        // The last run that starts at or before the item: empty runs start where the next one does.
+        // The run is the last one that starts at or before the item, because empty runs start where the next run does.
         let (mut low, mut high) = (0, runs.runs);
         while high - low > 1 {
             let middle = low + (high - low) / 2;

@@ -5,7 +5,7 @@ use crate::element::{Element, SortKey};
 use crate::functor::{Direction, KeyOrder};
 use crate::simt::{Block, WARP};
 
-/// A key's bits in the order that is asked for.
+/// The bits of a key in the order that is asked for.
 #[inline(always)]
 pub(crate) fn to_bits<K: SortKey, O: Direction>(key: K) -> K::Bits {
     O::default().to_bits(key)
@@ -17,13 +17,13 @@ pub(crate) fn of_bits<K: SortKey, O: Direction>(bits: K::Bits) -> K {
     O::default().of_bits(bits)
 }
 
-/// A key by itself, as a record.
+/// A key alone, as a record.
 pub(crate) type Alone<K> = <<K as SortKey>::Bits as SortBits>::Alone;
 
 /// A key with an index, as a record.
 pub(crate) type Ranked<K, I = u32> = <I as SortIndex>::Record<<K as SortKey>::Bits>;
 
-/// A thread's keys, at the positions from `first`, as records; those outside the valid positions come last.
+/// The keys of a thread, at the positions from `first`, as records. Those outside the valid positions come last.
 pub(crate) fn alone<K: SortKey, O: Direction, const N: usize>(
     keys: &[K; N],
     first: usize,
@@ -46,7 +46,7 @@ pub(crate) fn of_alone<K: SortKey, O: Direction, const N: usize>(records: &[Alon
     unrolled!(i < N, keys[i] = of_bits::<K, O>(SortBits::of_alone(records[i])));
 }
 
-/// As [`alone`], with an index each.
+/// Works as [`alone`], with an index for each key.
 pub(crate) fn ranked<K: SortKey, O: Direction, I: SortIndex, const N: usize>(
     keys: &[K; N],
     indices: &[I; N],
@@ -79,17 +79,17 @@ pub(crate) fn of_ranked<K: SortKey, O: Direction, I: SortIndex, const N: usize>(
 
 /// Sorts the keys of each group of `WIDTH` lanes: 1, 2, 4, 8, 16 or 32.
 ///
-/// The arrangement is blocked, before and after: lane `l` of a group holds positions `l * ITEMS` to `l * ITEMS +
-/// ITEMS`, and `ITEMS` is 1, 2, 4, 8 or 16. The first `valid` positions of the group are sorted; what the others hold
-/// afterwards is unspecified. More than a whole group has count as all, and the emulator reports it. `order` is
-/// [`Less`](crate::functor::Less) or [`Greater`](crate::functor::Greater): the total order of [`SortKey`], in which
-/// equal keys are identical, so stability is no question.
+/// The arrangement is blocked before and after: lane `l` of a group holds positions `l * ITEMS` to `l * ITEMS + ITEMS`. `ITEMS` is 1, 2, 4,
+/// 8 or 16. The first `valid` positions of the group are sorted; the other positions have unspecified values afterwards. If `valid` is
+/// larger than the group, all positions count, and the emulator reports it. `order` is [`Less`](crate::functor::Less) or
+/// [`Greater`](crate::functor::Greater), in the total order of [`SortKey`]. In that order equal keys are identical, so stability does not
+/// matter.
 ///
-/// Phases: each lane sorts its items; then runs of one, two, four… lanes merge, a run of `m` lanes in `log2(2m)` exchanges.
-/// Cost: `ITEMS * log2(WIDTH) * (log2(WIDTH) + 1) / 2` shuffles, two for a key of 8 bytes: 15 an item in a whole warp. No
-/// shared memory; orders no memory. A partial warp, and a group that it cuts short, sort the lanes they have.
+/// Phases: each lane sorts its items. Then runs of one, two, four and more lanes merge; a run of `m` lanes takes `log2(2m)` exchanges.
+/// Cost: `ITEMS * log2(WIDTH) * (log2(WIDTH) + 1) / 2` shuffles, and two for each of these if keys have 8 bytes. In a whole warp that is 15
+/// for each item. No shared memory; it orders no memory accesses. In a partial warp, the last group sorts the lanes that it has.
 ///
-/// Seed: `Sort`, there for blocks alone.
+/// Seed: `Sort`, which exists only for blocks.
 ///
 /// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
@@ -130,13 +130,13 @@ pub fn warp_sort<const WIDTH: u32, const ITEMS: usize, K: SortKey, O: Direction>
     of_alone::<K, O, ITEMS>(&records, keys);
 }
 
-/// Sorts the keys of each group of `WIDTH` lanes and takes an index along with each; equal keys in the order of their
-/// indices, so the sort is stable if the indices ascend from position to position.
+/// Sorts the keys of each group of `WIDTH` lanes, and moves an index with each key. Equal keys are in the order of their indices. So the
+/// sort is stable if the indices ascend from position to position.
 ///
-/// As [`warp_sort`], with records of 8 bytes (12 for keys of 8 bytes) in place of the keys: twice the shuffles. Indices are
-/// integers of any type; those of 8 bytes make the records 4 bytes longer.
+/// Otherwise this works as [`warp_sort`], with records of 8 bytes (12 for keys of 8 bytes) instead of keys, which takes twice the shuffles.
+/// Indices are integers of any type; indices of 8 bytes make the records 4 bytes longer.
 ///
-/// Seed: `Sort` with `data_index`, there for blocks alone, and unstable.
+/// Seed: `Sort` with `data_index`, which exists only for blocks, and is unstable.
 ///
 /// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
@@ -179,11 +179,11 @@ pub fn warp_sort_with_index<const WIDTH: u32, const ITEMS: usize, K: SortKey, O:
     of_ranked::<K, O, I, ITEMS>(&records, keys, indices);
 }
 
-/// Sorts pairs of a key and a value by the keys, in each group of `WIDTH` lanes; stable.
+/// Sorts pairs of a key and a value by the keys, in each group of `WIDTH` lanes. The sort is stable.
 ///
-/// As [`warp_sort_with_index`], with the positions as indices; then every lane fetches its values from where they were, in
-/// `ITEMS * ITEMS` shuffles of a value: for wide values and many items the block's sorts, which do that through shared
-/// memory, are the better choice.
+/// It works as [`warp_sort_with_index`] with the positions as indices. Then every lane fetches its values from their old positions, in
+/// `ITEMS * ITEMS` shuffles of a value. For large values and many items, prefer the sorts of a block, which move values through shared
+/// memory.
 ///
 /// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
@@ -226,7 +226,7 @@ pub fn warp_sort_pairs<const WIDTH: u32, const ITEMS: usize, K: SortKey, V: Elem
     let (mask, last) = (cx.warp_mask(), cx.warp_lanes() - 1);
     let before = *values;
     unrolled!(i < ITEMS, {
-        // Positions that are not valid have no value: any lane that exists will do.
+        // Positions that are not valid have no value, so any existing lane serves as the source.
         let source = (start + (positions[i] / ITEMS as u32).min(WIDTH - 1)).min(last);
         unrolled!(j < ITEMS, {
             let value = cx.shuffle(mask, before[j], source, WARP);

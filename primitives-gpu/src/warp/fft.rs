@@ -4,15 +4,16 @@ use crate::element::{Complex, FftFloat};
 use crate::simt::Block;
 use crate::thread::{minus, plus, swapped, thread_fft, times};
 
-/// The discrete Fourier transforms of groups of lanes: `X[k] = Σ x[j] * exp(-2πi * j * k / N)`, for each group its own.
+/// Computes the discrete Fourier transforms of groups of lanes. Each group has its own: `X[k] = Σ x[j] * exp(-2πi * j * k / N)`.
 ///
-/// A group has `N / ITEMS` lanes: 1, 2, 4, 8, 16 or 32. `ITEMS` is a product of 2, 3, 5, 7, 11 and 13, and so `N` is. The input is
-/// striped: lane `l` of `L` has `x[l]`, `x[l + L]`, `x[l + 2 * L]` and so on. The result is blocked: lane `l` gets `X[l * ITEMS]` and those
-/// after it. The block has whole groups: the lanes of a group that is not whole get anything on a GPU, and are a fault in the emulator.
+/// A group has `N / ITEMS` lanes: 1, 2, 4, 8, 16 or 32. `ITEMS` is a product of 2, 3, 5, 7, 11 and 13, and so is `N`. The input is striped:
+/// lane `l` of `L` has `x[l]`, `x[l + L]`, `x[l + 2 * L]` and so on. The result is blocked: lane `l` gets `ITEMS` numbers from
+/// `X[l * ITEMS]`. The block must have whole groups. In a group that is not whole, lanes get unspecified values on a GPU, and are a fault
+/// in the emulator.
 ///
-/// Cost: a [`thread_fft`] of the lane's items; then for each item a shuffle and a product for each doubling of the lanes, and one more
-/// shuffle. A shuffle of a complex `f32` is two instructions. No shared memory. The factors come from a table of `N` roots of unity, rounded
-/// once, which is a part of the program.
+/// Cost: a [`thread_fft`] of the lane's items; then, for each item, one shuffle and one product for each doubling of the lanes, and one
+/// more shuffle. A shuffle of a complex `f32` is two instructions. No shared memory. The factors come from a table of `N` roots of unity,
+/// which are rounded once. The table is part of the program.
 ///
 /// Peer: cuFFTDx, `FFT<…, Thread>` and below.
 ///
@@ -57,7 +58,7 @@ pub fn warp_fft<T: FftFloat, const N: usize, const ITEMS: usize>(
     let lanes = const { N / ITEMS };
     let lane = cx.lane() as usize % lanes;
     let mut items = thread_fft(items);
-    // Item k of the lane is now one of its transform of the items of all lanes, of which the lanes make theirs.
+    // Item k of a lane now belongs to transform k over all lanes. The lanes compute these transforms together.
     for (k, item) in items.iter_mut().enumerate().skip(1) {
         // SAFETY: less than `lanes * ITEMS`.
         *item = times(*item, unsafe { T::root::<N>(lane * k) });
@@ -65,7 +66,7 @@ pub fn warp_fft<T: FftFloat, const N: usize, const ITEMS: usize>(
     let (mask, width) = (cx.warp_mask(), lanes as u32);
     let mut half = lanes / 2;
     while half > 0 {
-        // Sums go to the lower half of the lanes, products of differences to the upper one.
+        // Sums go to the lower half of the lanes, and products of differences to the upper half.
         let upper = lane & half != 0;
         // SAFETY: less than `N / 2`.
         let root = unsafe { T::root::<N>(lane % half * (N / (2 * half))) };
@@ -76,7 +77,7 @@ pub fn warp_fft<T: FftFloat, const N: usize, const ITEMS: usize>(
         half /= 2;
     }
     if lanes > 2 {
-        // The lanes have the results in the order of their bits reversed.
+        // The lanes have the results in bit-reversed order.
         let bits = lanes.trailing_zeros();
         let source = (lane as u32).reverse_bits() >> ((32 - bits) % 32);
         for item in &mut items {
@@ -86,9 +87,9 @@ pub fn warp_fft<T: FftFloat, const N: usize, const ITEMS: usize>(
     items
 }
 
-/// The inverses of [`warp_fft`] times `N`: `x[j] = Σ X[k] * exp(2πi * j * k / N)`, for each group its own.
+/// Computes the inverses of [`warp_fft`] times `N`. Each group has its own: `x[j] = Σ X[k] * exp(2πi * j * k / N)`.
 ///
-/// Like [`warp_fft`], at the same cost: the input is striped, the result is blocked.
+/// Arrangements and cost are those of [`warp_fft`]: the input is striped, and the result is blocked.
 ///
 /// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 #[inline(always)]

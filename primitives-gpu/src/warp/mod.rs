@@ -1,4 +1,4 @@
-//! Collectives of a warp: every lane of the warp calls them, from the same place.
+//! Collectives of a warp. Every lane of the warp calls them from the same place.
 //!
 //! | collective | threads | result | shared memory |
 //! |---|---|---|---|
@@ -10,19 +10,18 @@
 //! | [`warp_fft`], [`warp_ifft`] | groups of 1, 2, 4 … 32 lanes, whole ones | each lane its items', blocked, of the group's transform | none |
 //! | [`warp_merge_sort`], [`warp_merge_sort_pairs`] | groups of 1, 2, 4 … 32 lanes | each lane its positions, blocked | [`MergeSortStorage`] |
 //!
-//! A *group* is a run of `width` consecutive lanes, any number from 1 to 32, from the warp's first lane: CUB's logical
-//! warp, not only for powers of two. The last group has the lanes that are left. Collectives of a warp do not look at the block: where
-//! the last group of a sort or a transform is not whole, its lanes get unspecified values on a GPU, and are a fault in the emulator.
-//! Values go through shuffles, one instruction for each 32 bits of the element, so that most collectives need no shared memory and order
-//! no memory accesses.
+//! A *group* is a run of `width` consecutive lanes, from 1 to 32. The first group begins at the first lane of the warp. This is CUB's
+//! logical warp, but `width` need not be a power of two. The last group has the lanes that remain. Sorts sort these lanes. For transforms,
+//! groups must be whole: the lanes of a group that is not whole get unspecified values on a GPU, and are a fault in the emulator. Values
+//! move by shuffles, with one instruction for each 32 bits of the element. So most collectives need no shared memory, and order no memory
+//! accesses.
 //!
 //! # Divergence
 //!
-//! All lanes that the warp [has](crate::Block::warp_mask) call a collective, in the same order as other collectives. If some do
-//! not:
+//! All lanes that the warp [has](crate::Block::warp_mask) must call a collective, in the same order as other collectives. If some do not:
 //!
-//! - the emulator ends the launch with an error that names the lanes and where they wait;
-//! - a GPU does not tell: the launch may never end, or may go on with unspecified results.
+//! - the emulator ends the launch with an error that names the lanes and the places where they wait;
+//! - a GPU does not report it: the launch may never end, or may go on with unspecified results.
 
 mod bitonic;
 mod fft;
@@ -53,9 +52,9 @@ use core::panic::Location;
 use crate::element::Element;
 use crate::simt::{Block, FaultKind, WARP};
 
-/// The value of lane `source`, in every lane. A lane that the warp does not have is a fault in the emulator.
+/// Returns the value of lane `source` in every lane. A lane that the warp does not have is a fault in the emulator.
 ///
-/// One shuffle for each 32 bits of the element. CUB: `ShuffleIndex`.
+/// Cost: one shuffle for each 32 bits of the element. CUB: `ShuffleIndex`.
 ///
 /// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
@@ -84,7 +83,7 @@ pub fn warp_broadcast<T: Element>(cx: Block<'_>, value: T, source: u32) -> T {
     cx.shuffle(cx.warp_mask(), value, source, WARP)
 }
 
-/// The first lane of this lane's group, and the lane after its last; a width outside 1 to 32 is a fault.
+/// Returns the first lane of this lane's group, and the lane after its last one. A width outside 1 to 32 is a fault.
 #[track_caller]
 fn group(cx: Block<'_>, width: u32) -> (u32, u32) {
     if width == 0 || width > WARP {

@@ -1,9 +1,9 @@
-//! Sorting networks over registers and lanes: what the bitonic sorts of a warp and of a block are made of.
+//! Sorting networks over registers and lanes, which the bitonic sorts of a warp and of a block use.
 //!
-//! Item `j` of thread `t` is at position `t * N + j`. Every comparison puts the smaller item at the lower position: where the
-//! textbook network sorts half of its runs the other way round, the first step of a merge here compares the two runs end to
-//! end (position `i` of the one with the `i`th from the end of the other). So positions that nobody holds, at the end of
-//! a block or a warp, count as items greater than all: comparisons with them are left out, and any number of threads sorts.
+//! Item `j` of thread `t` is at position `t * N + j`. Every comparison puts the smaller item at the lower position. The textbook network
+//! sorts half of its runs in reverse. Here, the first step of a merge compares the two runs end to end instead: position `i` of one run
+//! with position `i` from the end of the other. So positions without an item, at the end of a block or a warp, count as items that are
+//! greater than all others: comparisons with them are left out, and any number of threads can sort.
 
 use crate::simt::{Block, WARP};
 use crate::view::SharedArray;
@@ -12,12 +12,12 @@ mod record;
 
 pub use record::{Record, SortBits, SortIndex};
 
-/// Repeats a body for a constant index from 0 up to a constant of at most 16. Loops over registers must not remain loops, or
-/// the array would go to local memory.
+/// Repeats a body for a constant index from 0 up to a constant of at most 16. Loops over registers must not remain loops, because the array
+/// would then be in local memory.
 macro_rules! unrolled {
     ($i:ident < $n:expr, $body:expr) => { unrolled!(@ $i, $n, $body, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15) };
     (@ $i:ident, $n:expr, $body:expr, $($k:literal)*) => {{$(
-        // Of what is not there, the compiler makes no code that it would have to remove.
+        // For an index that does not exist, the compiler makes no code that it would have to remove.
         if const { $k < $n } {
             #[allow(unconditional_panic, clippy::out_of_bounds_indexing, reason = "an index that is not there")]
             {
@@ -93,7 +93,7 @@ pub(crate) fn sort_items<R: Record, const N: usize>(items: &mut [R; N]) {
     }
 }
 
-/// Sorts a thread's items, which are bitonic: one run up and one down.
+/// Sorts the items of a thread, which must be bitonic: one ascending run and one descending run.
 fn merge_items<R: Record, const N: usize>(items: &mut [R; N]) {
     if N >= 16 {
         unrolled!(
@@ -129,7 +129,7 @@ fn merge_items<R: Record, const N: usize>(items: &mut [R; N]) {
     }
 }
 
-/// What remains in the upper or the lower place of two.
+/// The item that stays in the upper or the lower of two places.
 #[inline(always)]
 fn keep<R: Record>(own: R, other: R, upper: bool) -> R {
     if other.precedes(own) != upper { other } else { own }
@@ -140,12 +140,12 @@ fn keep<R: Record>(own: R, other: R, upper: bool) -> R {
 pub(crate) struct Lanes<'k> {
     cx: Block<'k>,
     mask: u32,
-    /// Lanes that exist.
+    /// The number of existing lanes.
     count: u32,
 }
 
 impl<'k> Lanes<'k> {
-    /// Those of this warp.
+    /// The lanes of this warp.
     #[inline(always)]
     pub(crate) fn of_warp(cx: Block<'k>) -> Self {
         Self { cx, mask: cx.warp_mask(), count: cx.warp_lanes() }
@@ -163,13 +163,13 @@ impl<'k> Lanes<'k> {
         }
     }
 
-    /// Sorts groups of `2 * bit` lanes, or a thread's items if `bit` is 0, each a bitonic sequence.
+    /// Sorts groups of `2 * bit` lanes, or the items of a thread if `bit` is 0. Each must be a bitonic sequence.
     #[track_caller]
     pub(crate) fn clean<R: Record, const N: usize>(self, items: &mut [R; N], mut bit: u32) {
         let lane = self.cx.lane();
         while bit > 0 {
             let partner = lane ^ bit;
-            // A lane without partner compares with itself, which changes nothing.
+            // A lane without a partner compares with itself, which changes nothing.
             let source = if partner < self.count { partner } else { lane };
             let upper = lane & bit != 0;
             unrolled!(i < N, {
@@ -197,12 +197,12 @@ impl<'k> Lanes<'k> {
         });
     }
 
-    /// Of each group of `width` lanes, a power of two, whose first `keep` and middle `keep` lanes have a sorted run each:
-    /// brings the smaller half of those items, sorted, into the first `keep` lanes. The others' items are lost.
+    /// Works on each group of `width` lanes, a power of two. The first `keep` lanes and the middle `keep` lanes must have a sorted run
+    /// each. Moves the smaller half of these items, sorted, to the first `keep` lanes. The items of the other lanes are lost.
     #[track_caller]
     pub(crate) fn select<R: Record, const N: usize>(self, items: &mut [R; N], width: u32, keep_lanes: u32) {
         let lane = self.cx.lane();
-        // The lanes that are no longer of interest look anywhere inside the warp.
+        // Lanes whose items are no longer needed read from any place in the warp.
         let partner = (lane & !(width - 1)) + width / 2 + ((keep_lanes - 1) & !lane);
         let exists = partner < self.count;
         let source = if exists { partner } else { lane };
@@ -217,17 +217,17 @@ impl<'k> Lanes<'k> {
     }
 }
 
-/// A block's threads as a network sees them: lanes exchange by shuffles, warps through shared memory.
+/// The threads of a block as a network sees them. Lanes exchange by shuffles, and warps through shared memory.
 pub(crate) struct Threads<'k, R> {
     lanes: Lanes<'k>,
-    /// Two halves of `N` records a thread, used alternately, so that an exchange has one barrier.
+    /// Two halves of `N` records for each thread. They are used alternately, so an exchange needs one barrier.
     halves: [SharedArray<'k, R>; 2],
     rank: u32,
     count: u32,
 }
 
 impl<'k, R: Record> Threads<'k, R> {
-    /// All threads of the block. Each half has as many records as the block has items.
+    /// Takes all threads of the block. Each half has as many records as the block has items.
     #[inline(always)]
     pub(crate) fn of_block(cx: Block<'k>, halves: [SharedArray<'k, R>; 2]) -> Self {
         Self { lanes: Lanes::of_warp(cx), halves, rank: cx.thread_rank(), count: cx.block_threads() }
@@ -245,12 +245,12 @@ impl<'k, R: Record> Threads<'k, R> {
         }
     }
 
-    /// Brings the smallest items, sorted, into the first `keep` threads, a power of two. The others' items are lost.
+    /// Moves the smallest items, sorted, to the first `keep` threads, a power of two. The items of the other threads are lost.
     #[track_caller]
     pub(crate) fn select<const N: usize>(&mut self, items: &mut [R; N], keep: u32) {
         self.lanes.sort(items, keep.min(WARP));
         let mut size = 2 * WARP.min(keep);
-        // Runs longer than a warp are made as a sort makes them.
+        // Runs longer than a warp are made as in a sort.
         while size <= keep && size < 2 * self.count {
             self.meet(items, self.rank ^ (size - 1), true);
             self.clean(items, size / 4);
@@ -262,7 +262,7 @@ impl<'k, R: Record> Threads<'k, R> {
         }
         while size < 2 * self.count {
             let partner = (self.rank & !(size - 1)) + size / 2 + ((keep - 1) & !self.rank);
-            // Only the first threads of a group take; they are the lower ones.
+            // Only the first threads of a group take items; they are the lower ones.
             self.meet_lower(items, partner);
             self.clean(items, keep / 2);
             size *= 2;
@@ -293,7 +293,7 @@ impl<'k, R: Record> Threads<'k, R> {
         }
     }
 
-    /// As `meet` end to end, where this thread is the lower one.
+    /// Works as `meet` end to end, in the lower thread of the two.
     #[track_caller]
     fn meet_lower<const N: usize>(&mut self, items: &mut [R; N], partner: u32) {
         let array = self.publish(items);

@@ -6,11 +6,11 @@ use crate::simt::{Block, FULL_MASK, WARP};
 
 use super::group;
 
-/// Combines the values of the warp's lanes, in lane order; every lane gets the result.
+/// Combines the values of the warp's lanes, in lane order. Every lane gets the result.
 ///
-/// Phases: five shuffles with exclusive-or addressing, each followed by one application of `op`; for 32-bit integer sum,
-/// minimum and maximum one `redux.sync` on sm_80 and later. A partial warp, at the end of a block whose size is no multiple of
-/// 32, combines the lanes it has, and one more shuffle hands the result round. No shared memory; orders no memory.
+/// Phases: five shuffles with exclusive-or addressing, each followed by one application of `op`. For 32-bit integer sum, minimum and
+/// maximum, it is one `redux.sync` on sm_80 and later. A partial warp, at the end of a block whose size is not a multiple of 32, combines
+/// the lanes that it has, and one more shuffle distributes the result. No shared memory; it orders no memory accesses.
 ///
 /// Seed: `WarpReduce(val, reducer)`, which has the result in lane 0 and assumes a full warp.
 ///
@@ -41,14 +41,14 @@ pub fn warp_reduce<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op: R) ->
     reduce(cx, value, &op)
 }
 
-/// Combines the values of each group of `width` lanes, in lane order; every lane gets its group's result. `width` is 1 to
-/// 32, else a fault; the last group has the lanes that are left.
+/// Combines the values of each group of `width` lanes, in lane order. Every lane gets the result of its group. `width` is 1 to 32;
+/// otherwise it is a fault. The last group has the lanes that remain.
 ///
-/// Phases: for a power of two, as many shuffles as it has bits, with exclusive-or addressing; for other widths and in
-/// partial warps as many (rounded up) from the lane above and one that hands the result round. A width that is a constant
-/// leaves the phases it needs.
+/// Phases: for a power of two, `log2(width)` shuffles with exclusive-or addressing. For other widths and in partial warps, `log2(width)`
+/// (rounded up) from the lane above, and one more that distributes the result. If the width is a constant, only the phases that it needs
+/// remain.
 ///
-/// CUB: `WarpReduce<T, LOGICAL_WARP_THREADS>`, which has the result in the group's first lane.
+/// CUB: `WarpReduce<T, LOGICAL_WARP_THREADS>`, which has the result in the first lane of the group.
 ///
 /// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
@@ -85,7 +85,7 @@ pub fn warp_group_reduce<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op:
 #[track_caller]
 pub(crate) fn reduce<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op: &R) -> T {
     let lanes = cx.warp_lanes();
-    // A mask that is a constant saves the instructions by which the lanes make sure that they have the same.
+    // A constant mask saves the instructions by which the lanes check that they have the same mask.
     let mask = if lanes == WARP { FULL_MASK } else { cx.warp_mask() };
     if let Some(total) = op.warp(cx, mask, value) {
         return total;
@@ -98,7 +98,7 @@ pub(crate) fn reduce<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op: &R)
     }
 }
 
-/// Combines groups of `width` lanes, a power of two, in lane order; every lane gets its group's result.
+/// Combines groups of `width` lanes, a power of two, in lane order. Every lane gets the result of its group.
 #[track_caller]
 fn butterfly<T: Element, R: Reducer<T>>(cx: Block<'_>, mask: u32, value: T, width: u32, op: &R) -> T {
     let mut total = value;
@@ -110,8 +110,8 @@ fn butterfly<T: Element, R: Reducer<T>>(cx: Block<'_>, mask: u32, value: T, widt
     total
 }
 
-/// One step of a butterfly: combines each lane's value with that of the lane whose number differs in `bit`, the lower
-/// lane's first.
+/// Does one step of a butterfly: combines the value of each lane with that of the lane whose number differs in `bit`. The value of the
+/// lower lane comes first.
 #[inline(always)]
 #[track_caller]
 fn butterfly_step<T: Element, R: Reducer<T>>(cx: Block<'_>, mask: u32, value: T, bit: u32, op: &R) -> T {
@@ -119,8 +119,8 @@ fn butterfly_step<T: Element, R: Reducer<T>>(cx: Block<'_>, mask: u32, value: T,
     if cx.lane() & bit == 0 { op.apply(value, other) } else { op.apply(other, value) }
 }
 
-/// Combines, in each lane, the values from that lane up to lane `end` (exclusive), in lane order. No lane is further than
-/// `width` from its end.
+/// Combines, in each lane, the values from that lane up to lane `end` (exclusive), in lane order. No lane is more than `width` from its
+/// end.
 #[track_caller]
 pub(crate) fn reduce_down<T: Element, R: Reducer<T>>(
     cx: Block<'_>,
@@ -134,7 +134,7 @@ pub(crate) fn reduce_down<T: Element, R: Reducer<T>>(
     let mut total = value;
     let mut delta = 1;
     while delta < width {
-        // By lane number rather than `shuffle_down`, which in a partial warp would read lanes that do not exist.
+        // This shuffles by lane number. `shuffle_down` would read lanes that do not exist in a partial warp.
         let other = cx.shuffle(mask, total, (lane + delta).min(end - 1), WARP);
         if lane + delta < end {
             total = op.apply(total, other);

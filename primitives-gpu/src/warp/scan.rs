@@ -8,11 +8,11 @@ use super::group;
 
 /// Combines, for each lane, the values of the lanes up to and including it, in lane order.
 ///
-/// Phases: five shuffles from the lane below, each followed by one application of `op` in the lanes that have one. The
-/// shuffle itself tells which (its predicate), so that no lane number is compared. Partial warps too. No shared memory;
-/// orders no memory. The total is the last lane's value.
+/// Phases: five shuffles from the lane below, each followed by one application of `op` in the lanes that have a lane below. The predicate
+/// of the shuffle says which lanes have one, so no lane number is compared. Partial warps work, too. No shared memory; it orders no memory
+/// accesses. The total is the value of the last lane.
 ///
-/// CUB: `WarpScan::InclusiveScan`. The network is Hillis and Steele's (1986).
+/// CUB: `WarpScan::InclusiveScan`. The network is that of Hillis and Steele (1986).
 ///
 /// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
@@ -41,11 +41,11 @@ pub fn warp_inclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, o
     inclusive(cx, cx.warp_mask(), value, &op)
 }
 
-/// Combines, for each lane, the values of the lanes below it, in lane order; the first lane gets the identity, as
-/// [`Reducer::of_none`] gives it. The second result is the total of all lanes, in every lane.
+/// Combines, for each lane, the values of the lanes below it, in lane order. The first lane gets the identity, as [`Reducer::of_none`]
+/// gives it. The second result is the total of all lanes, in every lane.
 ///
-/// Cost: as [`warp_inclusive_scan`], and one shuffle more for each of the two results; of sums of `u32` and `i32`, a subtraction
-/// in place of the first.
+/// Cost: that of [`warp_inclusive_scan`], and one more shuffle for each of the two results. For sums of `u32` and `i32`, a subtraction
+/// replaces the first of these.
 ///
 /// CUB: `WarpScan::ExclusiveScan` with an aggregate.
 ///
@@ -81,8 +81,8 @@ pub fn warp_exclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, o
     (exclusive.unwrap_or(op.of_none()), total)
 }
 
-/// As [`warp_exclusive_scan`], the values of the lanes below appended to `initial`: the first lane gets `initial` itself. The
-/// total is that of the lanes' values alone.
+/// Works as [`warp_exclusive_scan`], with `initial` before the values: the first lane gets `initial` itself. The total is that of the
+/// lanes' values alone.
 ///
 /// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
@@ -116,12 +116,12 @@ pub fn warp_exclusive_scan_from<T: Element, R: Reducer<T>>(cx: Block<'_>, value:
     }
 }
 
-/// As [`warp_inclusive_scan`], in each group of `width` lanes by itself. `width` is 1 to 32, else a fault; the last group has
-/// the lanes that are left.
+/// Works as [`warp_inclusive_scan`] in each group of `width` lanes. `width` is 1 to 32; otherwise it is a fault. The last group has the
+/// lanes that remain.
 ///
-/// Cost: as many phases as `width` has bits (rounded up). A width that is no power of two compares lane numbers.
+/// Cost: `log2(width)` phases, rounded up. A width that is not a power of two also compares lane numbers.
 ///
-/// CUB: `WarpScan<T, LOGICAL_WARP_THREADS>`, there for powers of two.
+/// CUB: `WarpScan<T, LOGICAL_WARP_THREADS>`, which exists for powers of two.
 ///
 /// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
@@ -151,7 +151,7 @@ pub fn warp_group_inclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value
     inclusive_from(cx, cx.warp_mask(), value, start, width, &op)
 }
 
-/// As [`warp_exclusive_scan`], in each group of `width` lanes by itself; the total is the group's.
+/// Works as [`warp_exclusive_scan`] in each group of `width` lanes. The total is that of the group.
 ///
 /// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
@@ -191,15 +191,15 @@ pub(crate) fn inclusive<T: Element, R: Reducer<T>>(cx: Block<'_>, mask: u32, val
     inclusive_from(cx, mask, value, 0, WARP, op)
 }
 
-/// The values of the lanes below, combined, if there are any: of what each lane has with its `own` value, which is the last. Where
-/// that can be taken back, no shuffle is needed, and the first lane gets the identity.
+/// Combines the values of the lanes below, if there are any. Each lane has the combination that includes its `own` value, which is the
+/// last. If that value can be subtracted again, no shuffle is needed, and the first lane gets the identity.
 #[inline(always)]
 #[track_caller]
 pub(crate) fn below<T: Element, R: Reducer<T>>(cx: Block<'_>, mask: u32, upto: T, own: T, op: &R) -> Option<T> {
     op.without(upto, own).or_else(|| cx.try_shuffle_up(mask, upto, 1, WARP))
 }
 
-/// Scans each group of `width` lanes; `start` is the first lane of this lane's group.
+/// Scans each group of `width` lanes. `start` is the first lane of this lane's group.
 #[track_caller]
 fn inclusive_from<T: Element, R: Reducer<T>>(cx: Block<'_>, mask: u32, value: T, start: u32, width: u32, op: &R) -> T {
     let mut total = value;

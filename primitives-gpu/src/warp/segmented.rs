@@ -1,4 +1,4 @@
-//! Reductions over segments of a warp, whose bounds are data.
+//! Reductions over segments of a warp, whose limits are data.
 
 use crate::element::Element;
 use crate::functor::Reducer;
@@ -6,13 +6,13 @@ use crate::simt::{Block, WARP};
 
 use super::reduce_down;
 
-/// Combines the values of each segment of the warp, in lane order; every lane gets its segment's result. A segment starts
-/// at each lane whose `head` is true, and at the first lane.
+/// Combines the values of each segment of the warp, in lane order. Every lane gets the result of its segment. A segment starts at each lane
+/// whose `head` is true, and at the first lane.
 ///
-/// Phases: one vote, five shuffles from the lane above, one that hands the results round. Every lane runs every phase,
-/// however short its segment is. No shared memory; partial warps too.
+/// Phases: one vote, five shuffles from the lane above, and one that distributes the results. Every lane runs every phase, however short
+/// its segment is. No shared memory. Partial warps work, too.
 ///
-/// CUB: `WarpReduce::HeadSegmentedReduce`, which has the result in a segment's first lane.
+/// CUB: `WarpReduce::HeadSegmentedReduce`, which has the result in the first lane of a segment.
 ///
 /// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
@@ -43,8 +43,8 @@ pub fn warp_reduce_by_heads<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, 
     by_heads(cx, mask, value, heads, &op)
 }
 
-/// Combines the values of each segment of the warp, in lane order; every lane gets its segment's result. A segment ends
-/// with each lane whose `tail` is true, and with the last lane.
+/// Combines the values of each segment of the warp, in lane order. Every lane gets the result of its segment. A segment ends with each lane
+/// whose `tail` is true, and with the last lane.
 ///
 /// Cost and scope are as for [`warp_reduce_by_heads`]. CUB: `WarpReduce::TailSegmentedReduce`.
 ///
@@ -73,17 +73,17 @@ pub fn warp_reduce_by_heads<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, 
 #[track_caller]
 pub fn warp_reduce_by_tails<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, tail: bool, op: R) -> T {
     let mask = cx.warp_mask();
-    // The lane after a tail is a head; beyond the warp's lanes, one does no harm.
+    // The lane after a tail is a head. A head after the last lane of the warp does no harm.
     let heads = cx.ballot(mask, tail) << 1 | 1;
     by_heads(cx, mask, value, heads, &op)
 }
 
-/// `heads` has one bit a segment, at its first lane; the first lane's is set.
+/// `heads` has one bit for each segment, at its first lane. The bit of the first lane is set.
 #[track_caller]
 fn by_heads<T: Element, R: Reducer<T>>(cx: Block<'_>, mask: u32, value: T, heads: u32, op: &R) -> T {
     let lane = cx.lane();
     let start = 31 - (heads & (!0 >> (31 - lane))).leading_zeros();
-    // Shifted twice, since the last lane has none above.
+    // Two shifts, because the last lane has no lane above.
     let above = heads >> lane >> 1;
     let end = (lane + 1 + above.trailing_zeros()).min(cx.warp_lanes());
     let total = reduce_down(cx, mask, value, end, WARP, op);

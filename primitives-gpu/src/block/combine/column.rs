@@ -9,7 +9,7 @@ use crate::functor::Reducer;
 use crate::simt::{Block, FaultKind, WARP};
 use crate::view::{Shared, SharedStorage};
 
-/// The shared memory of [`block_y_reduce`]: one element a thread, for blocks of up to `MAX_THREADS`.
+/// The shared memory of [`block_y_reduce`]: one element for each thread, for blocks of up to `MAX_THREADS` threads.
 pub struct ColumnStorage<T, const MAX_THREADS: usize = 1024>(PhantomData<T>);
 
 // SAFETY: uninitialised elements.
@@ -18,21 +18,21 @@ unsafe impl<T: Element, const MAX_THREADS: usize> SharedStorage for ColumnStorag
     const ALIGN: usize = 16;
 }
 
-/// Combines, for each column of the block (the threads with equal `x` and `z`), the values along `y` in order; every thread
-/// gets its column's result.
+/// Combines, for each column of the block (the threads with equal `x` and `z`), the values along `y`, in order. Every thread gets the
+/// result of its column.
 ///
-/// Phases: the lanes of a warp that are of one column combine by shuffles, where rows are shorter than a warp; the results
-/// go to shared memory; barrier; every thread combines those of its column. One barrier, none in a block of one warp.
-/// Each thread reads as many elements as its column has warps.
+/// Phases: if rows are shorter than a warp, the lanes of a warp in one column combine by shuffles; the results go to shared memory;
+/// barrier; every thread combines the results of its column. One barrier, or none in a block of one warp. Each thread reads as many
+/// elements as its column has warps.
 ///
-/// Any block shape up to `MAX_THREADS` threads; more are a fault. Several items a thread: reduce arrays with
+/// Any block shape up to `MAX_THREADS` threads; more are a fault. To reduce several items of each thread, reduce arrays with
 /// [`Each`](crate::block::Each).
 ///
-/// Shared memory: one element a thread; reusable as that of [`block_reduce`](crate::block::block_reduce).
+/// Shared memory: one element for each thread. It may be used again as that of [`block_reduce`](crate::block::block_reduce).
 ///
-/// Seed: `BlockYReduce(val, reducer)`, which lacks a barrier at its start, drops rows if `blockDim.y` is no power of two,
-/// and gives each thread the result of column `threadIdx.x` of the first plane. `Reduce` in `kGlobalMode` without
-/// `reduce_last_dim` is this for each item.
+/// Seed: `BlockYReduce(val, reducer)`, which has no barrier at its start, drops rows if `blockDim.y` is not a power of two, and gives each
+/// thread the result of column `threadIdx.x` of the first plane. `Reduce` in `kGlobalMode` without `reduce_last_dim` is this collective for
+/// each item.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -65,7 +65,7 @@ pub fn block_y_reduce<T: Element, R: Reducer<T>, const MAX_THREADS: usize>(
     let (dim, at) = (cx.block_dim(), cx.thread_idx());
     let threads = threads::<MAX_THREADS>(cx);
     let (mask, lane, rank) = (cx.warp_mask(), cx.lane(), cx.thread_rank());
-    // The lanes of the warp that have this lane's plane end where the plane or the warp does.
+    // The lanes of the warp that are in this lane's plane end where the plane or the warp ends.
     let below_in_plane = (dim.y - 1 - at.y) * dim.x + (dim.x - 1 - at.x);
     let last = (lane + below_in_plane).min(cx.warp_lanes() - 1);
     let mut piece = value;
@@ -105,7 +105,7 @@ pub fn block_y_reduce<T: Element, R: Reducer<T>, const MAX_THREADS: usize>(
     }
 }
 
-/// The threads of the block; more than `MAX_THREADS` are a fault.
+/// The number of threads of the block. More than `MAX_THREADS` are a fault.
 #[track_caller]
 pub(in crate::block) fn threads<const MAX_THREADS: usize>(cx: Block<'_>) -> u32 {
     let threads = cx.block_threads();

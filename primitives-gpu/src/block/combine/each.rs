@@ -1,12 +1,12 @@
-//! One functor for each item of an array.
+//! A functor for each item of an array.
 
 use crate::element::KernelParam;
 use crate::functor::{BinaryFn, NaryFn, Reducer, TernaryFn, UnaryFn};
 use crate::thread::{any, binary, ternary, unary};
 use crate::view::Layout;
 
-/// A functor of arrays, which applies one of their items to each: so the elementwise primitives compute rows of items,
-/// `[[T; NX]; NY]`, and a collective of one value becomes one of `N` independent ones that share their barriers.
+/// A functor of arrays that applies a functor of items to each item. With it, the elementwise primitives compute rows of items,
+/// `[[T; NX]; NY]`, and a collective of one value becomes `N` independent collectives that share their barriers.
 ///
 /// ```
 /// use kernel_primitives::block::Each;

@@ -1,4 +1,4 @@
-//! Reductions and scans, and what they share.
+//! Reductions and scans, and their common parts.
 
 pub(super) mod column;
 pub(super) mod each;

@@ -1,4 +1,4 @@
-//! What collectives of a block share: one partial result a warp, in shared memory.
+//! Common part of a block's collectives: one partial result for each warp, in shared memory.
 
 use core::mem::size_of;
 use core::panic::Location;
@@ -8,10 +8,10 @@ use crate::functor::Reducer;
 use crate::simt::{Block, FaultKind, WARP};
 use crate::view::SharedArray;
 
-/// Warps in the largest block.
+/// The number of warps in the largest block.
 pub(in crate::block) const MAX_WARPS: usize = 32;
 
-/// The warps of the block; more than the largest block has is a fault.
+/// The number of warps of the block. More than the largest block has is a fault.
 #[track_caller]
 pub(in crate::block) fn warps(cx: Block<'_>) -> usize {
     let warps = cx.warps() as usize;
@@ -22,11 +22,11 @@ pub(in crate::block) fn warps(cx: Block<'_>) -> usize {
     warps
 }
 
-/// Combines a thread's items in order, as a tree whose branches are independent of each other.
+/// Combines the items of a thread in order, as a tree whose branches are independent of each other.
 pub(crate) fn tree<T: Element, R: Reducer<T>, const N: usize>(items: &[T; N], op: &R) -> T {
     const { assert!(N > 0, "a collective has at least one item a thread") };
     let mut items = *items;
-    // Level by level in the source, since the compiler does not unroll loops whose bounds change from one to the next.
+    // The source has each level, because the compiler does not unroll loops whose limits change from one level to the next.
     macro_rules! levels {
         ($($apart:literal)*) => {$(
             let mut i = 0;
@@ -45,7 +45,8 @@ pub(crate) fn tree<T: Element, R: Reducer<T>, const N: usize>(items: &[T; N], op
     items[0]
 }
 
-/// Elements that a thread reads at once of `count` partial results: a broadcast of 16 bytes costs no more than one of 4.
+/// The number of elements that a thread reads at once from `count` partial results. A broadcast of 16 bytes costs no more than a broadcast
+/// of 4.
 const fn chunk<T>(count: usize) -> usize {
     if size_of::<T>() > 16 {
         1
@@ -56,8 +57,8 @@ const fn chunk<T>(count: usize) -> usize {
     }
 }
 
-/// Puts each warp's `piece`, that of its lane `source`, into the array, and the identity after the last as far as whole
-/// chunks are read.
+/// Writes `piece` of each warp's lane `source` to the array, and the identity after the last one, up to the end of the last chunk that is
+/// read.
 ///
 /// # Safety
 /// As for [`SharedArray::store`]: nobody else accesses the array until the next barrier. There are at least two warps.
@@ -86,7 +87,7 @@ pub(in crate::block) unsafe fn put<T: Element, R: Reducer<T>>(
     }
 }
 
-/// Combines the partial results of all `warps`, in order. All threads that do it get the same bits.
+/// Combines the partial results of all `warps`, in order. All threads that call it get the same bits.
 ///
 /// # Safety
 /// [`put`] wrote them, a barrier lies in between, and nobody writes them until the next. The array starts at a multiple of
@@ -107,7 +108,7 @@ pub(in crate::block) unsafe fn fold<T: Element, R: Reducer<T>>(
     }
 }
 
-/// Combines the partial results `first` to `first + count`, in order, if those around them are others'.
+/// Combines the partial results `first` to `first + count`, in order. Those around them belong to others.
 ///
 /// # Safety
 /// As for [`fold`].
@@ -121,7 +122,7 @@ pub(in crate::block) unsafe fn fold_part<T: Element, R: Reducer<T>>(
     // SAFETY: the caller's contract.
     unsafe {
         match count {
-            // Of a last part that is shorter than the others, the first may lie anywhere.
+            // If the last part is shorter than the others, the first element may have any alignment.
             4 if size_of::<T>() <= 16 && first.is_multiple_of(4) => fold_by::<_, _, 4>(partials, first, 4, op),
             8 if size_of::<T>() <= 8 && first.is_multiple_of(8) => fold_by::<_, _, 8>(partials, first, 8, op),
             _ => fold_by::<_, _, 1>(partials, first, count, op),
@@ -150,7 +151,7 @@ unsafe fn fold_by<T: Element, R: Reducer<T>, const CHUNK: usize>(
     }
 }
 
-/// The partial results before `own`, combined in order, `None` if there are none; and those of all `warps`.
+/// Returns the combination of the partial results before `own`, in order, or `None` if there are none, and the combination of all `warps`.
 ///
 /// # Safety
 /// As for [`fold`].

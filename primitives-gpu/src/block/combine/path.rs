@@ -1,4 +1,4 @@
-//! Reductions of rows of any lengths, by tiles of a merge path.
+//! Reductions of rows of any length, by tiles of a merge path.
 
 use core::marker::PhantomData;
 use core::mem::size_of;
@@ -18,20 +18,20 @@ use crate::view::{Shared, SharedArray, SharedStorage};
 pub struct PathTile {
     /// The first row that ends in the tile or after it.
     pub first_row: usize,
-    /// How many rows end in the tile.
+    /// The number of rows that end in the tile.
     pub rows: usize,
     /// The first item.
     pub first_item: usize,
-    /// How many items.
+    /// The number of items.
     pub items: usize,
 }
 
 impl PathTile {
-    /// The steps from `first` to `last` of the path of so many `rows` and `items`, where `end(i)` says where row `i` ends among the items. There
-    /// are none if `last` comes before `first`.
+    /// Returns the steps from `first` to `last` of the path of `rows` rows and `items` items. `end(i)` is the end of row `i` among the
+    /// items. There are no steps if `last` is before `first`.
     ///
-    /// Cost: two [searches](merge_path_rows). A kernel of many tiles has them made by a launch before, a thread a search, which hides the
-    /// latency of their probes.
+    /// Cost: two [searches](merge_path_rows). If a kernel has many tiles, an earlier launch can make the searches, with one thread for
+    /// each. That hides the latency of their probes.
     ///
     /// ```
     /// use kernel_primitives::block::PathTile;
@@ -52,14 +52,14 @@ impl PathTile {
     }
 }
 
-/// The shared memory of [`block_reduce_path`]: an item and a `u32` a step of the tile.
+/// The shared memory of [`block_reduce_path`]: an item and a `u32` for each step of the tile.
 pub struct PathStorage<T, const THREADS: usize, const ITEMS: usize>(PhantomData<T>);
 
 // SAFETY: uninitialised elements.
 unsafe impl<T: Element, const THREADS: usize, const ITEMS: usize> SharedStorage for PathStorage<T, THREADS, ITEMS> {
     const BYTES: usize = {
         let steps = Self::STAGED + THREADS * ITEMS * size_of::<T>();
-        // The threads' totals are scanned in the same place, after.
+        // The totals of the threads are scanned in the same place afterwards.
         let scan = <ScanStorage<Segmented<T>, THREADS> as SharedStorage>::BYTES;
         if steps > scan { steps } else { scan }
     };
@@ -67,28 +67,28 @@ unsafe impl<T: Element, const THREADS: usize, const ITEMS: usize> SharedStorage 
 }
 
 impl<T: Element, const THREADS: usize, const ITEMS: usize> PathStorage<T, THREADS, ITEMS> {
-    /// Where the items lie, after the ends of the rows.
+    /// The place of the items, after the ends of the rows.
     const STAGED: usize = (THREADS * ITEMS * size_of::<u32>()).next_multiple_of(16);
 }
 
-/// Combines the items of each row, where rows may have any lengths: a tile of the [merge path](merge_path_rows), of which each thread takes
-/// `ITEMS` steps.
+/// Combines the items of each row. Rows may have any length. The block has a tile of the [merge path](merge_path_rows), and each thread
+/// takes `ITEMS` steps of it.
 ///
-/// `items` are the tile's in the striped arrangement: thread `t` has the items `t`, `t + THREADS` and so on, and what it has of more than
-/// `tile.items` does not matter. `end(i)` says where row `i`, of those that end in the tile, ends among all items. `tile` and `end` are the same in
-/// all threads.
+/// `items` are those of the tile, in the striped arrangement: thread `t` has the items `t`, `t + THREADS` and so on. Its values after
+/// `tile.items` do not matter. `end(i)` is the end of row `i` among all items, for the rows that end in the tile. `tile` and `end` must be
+/// the same in all threads.
 ///
-/// `done(row, items, total)` is called for each row that ends in the tile, once, by one thread: with the numbers of those items of the row that are
-/// in the tile, and with their combination. It makes no barriers. Without items that is the identity, which is −0 for sums of floats. The first row
-/// may have begun in an earlier tile, and one may go on in the next: the function returns, in every thread, the combination of the items
-/// after the last end of a row.
+/// `done(row, items, total)` is called once, by one thread, for each row that ends in the tile. It gets the numbers of the row's items that
+/// are in the tile, and their combination. Without items, that is the identity, which is −0 for sums of floats. `done` must make no
+/// barriers. The first row may have begun in an earlier tile, and a row may continue in the next tile. The function returns, in every
+/// thread, the combination of the items after the last end of a row.
 ///
-/// Phases: ends and items go to shared memory; barrier; each thread searches for its first step and takes its steps; the threads' totals are scanned,
-/// and each adds what comes before to its first row. Five barriers at most. Items of one row are combined in order, except where no row ends in
-/// the tile: then a thread combines those that it has, so that `op` must commute.
+/// Phases: ends and items go to shared memory; barrier; each thread searches for its first step, and takes its steps; the totals of the
+/// threads are scanned, and each thread adds the total before it to its first row. At most five barriers. The items of a row are combined
+/// in order, except if no row ends in the tile: then each thread combines the items that it has, so `op` must be commutative.
 ///
-/// `THREADS` is the block's number of threads: another is a fault, and so are more rows and items than `THREADS * ITEMS`. An odd number of `ITEMS`
-/// meets the fewest bank conflicts. The next collective on the storage begins with a barrier.
+/// `THREADS` must be the number of threads of the block; another number is a fault. So are more rows and items than `THREADS * ITEMS`. An
+/// odd number of `ITEMS` gives the fewest bank conflicts. The next collective on the storage begins with a barrier.
 ///
 /// CUB: `AgentSpmv`, `AgentSegmentFixup`. Merrill and Garland, 2016.
 ///
@@ -160,7 +160,7 @@ pub fn block_reduce_path<T: Element, R: Reducer<T> + Copy, const THREADS: usize,
     };
     let end_in_tile = |row: usize| end(tile.first_row + row).saturating_sub(tile.first_item).min(tile.items);
     let in_all = |items: Range<usize>| tile.first_item + items.start..tile.first_item + items.end;
-    // Where no row ends, all that a thread has is combined.
+    // If no row ends, all items of a thread are combined.
     let own = |k: usize| k * THREADS + (cx.thread_rank() as usize) < tile.items;
     let items: [T; ITEMS] = core::array::from_fn(|k| if own(k) { items[k] } else { op.identity() });
     let done_in_tile = |row: usize, items: Range<usize>, total: T| done(tile.first_row + row, in_all(items), total);
@@ -176,7 +176,7 @@ pub fn block_reduce_path<T: Element, R: Reducer<T> + Copy, const THREADS: usize,
     all.total
 }
 
-/// Where the ends of a tile's rows and its items are in shared memory: room for each of its steps.
+/// The places of a tile's row ends and items in shared memory. There is room for each of its steps.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct PathPlaces<'s, T> {
@@ -184,29 +184,29 @@ pub struct PathPlaces<'s, T> {
     pub items: SharedArray<'s, T>,
 }
 
-/// What a thread has of a tile's rows, without the items of threads before.
+/// A thread's part of a tile's rows, without the items of earlier threads.
 #[doc(hidden)]
 pub struct PathShare<T: Element> {
     /// The first row that ends in the thread's steps.
     row: usize,
-    /// Which of the tile's items that row has.
+    /// The numbers of that row's items in the tile.
     items: Range<usize>,
-    /// The thread's part of it.
+    /// The thread's part of that row.
     head: T,
-    /// How many rows end in the thread's steps.
+    /// The number of rows that end in the thread's steps.
     ended: u64,
-    /// The items after the last end.
+    /// The combination of the items after the last end.
     total: T,
 }
 
 impl<T: Element> PathShare<T> {
-    /// What is scanned over the threads.
+    /// The value that is scanned over the threads.
     #[inline(always)]
     pub fn own(&self) -> Segmented<T> {
         Segmented { heads: self.ended, total: self.total }
     }
 
-    /// The thread's first row, which of the tile's items it has, and their combination, with what threads before have.
+    /// Returns the thread's first row, the numbers of its items in the tile, and their combination, which includes that of earlier threads.
     #[inline(always)]
     #[track_caller]
     pub fn first<R: Reducer<T>>(self, before: Segmented<T>, op: &R) -> Option<(usize, Range<usize>, T)> {
@@ -214,9 +214,9 @@ impl<T: Element> PathShare<T> {
     }
 }
 
-/// The steps of each thread, `most` of them, up to `N`: for kernels that scan what it returns by themselves. `done` gets the rows that begin and
-/// end in the thread's steps. `end` is where a row of the tile ends among the tile's items. Where no row ends, what is after the tile's items is
-/// combined, too: it is the identity.
+/// Takes the steps of each thread, `most` of them, up to `N`. This is for kernels that scan the result by themselves. `done` gets the rows
+/// that begin and end in the thread's steps. `end` is the end of a row of the tile among the tile's items. If no row ends, the values after
+/// the tile's items are combined, too: they must be the identity.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///

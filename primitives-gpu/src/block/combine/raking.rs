@@ -1,8 +1,8 @@
-//! What collectives of a block share that have one slot a thread in shared memory, of which one warp combines all.
+//! Common part of a block's collectives that have one slot for each thread in shared memory. One warp combines all slots.
 //!
-//! A warp-wide scan costs every warp five shuffles and what goes with them. Here one warp makes it for the whole block: each
-//! of its lanes combines the values of `K` consecutive threads by itself, and only those combined values go through
-//! shuffles. The other warps write and read a slot, and wait.
+//! A scan of each warp costs every warp five shuffles and the instructions around them. Here one warp scans for the whole block: each of
+//! its lanes combines the values of `K` consecutive threads by itself, and only these combined values go through shuffles. The other warps
+//! write and read a slot, and wait.
 
 use core::mem::size_of;
 use core::panic::Location;
@@ -15,28 +15,28 @@ use crate::simt::{Block, FULL_MASK, FaultKind, WARP};
 use crate::view::SharedArray;
 use crate::warp;
 
-/// The slot of the block's total.
+/// The slot of the total of the block.
 const TOTAL: usize = 0;
 
-/// Slots after each 32, 16 bytes: so that lanes which read vectors at a distance of `K` slots meet in few banks.
+/// The slots after each 32, 16 bytes. They let lanes that read vectors at a distance of `K` slots use different banks.
 const fn padding<T>() -> usize {
     if size_of::<T>() > 0 && 16 % size_of::<T>() == 0 { 16 / size_of::<T>() } else { 0 }
 }
 
-/// Where the slot of the thread of `rank` lies: what it depends on is the size of an element alone, so that a thread has the
-/// same bytes in all uses of [`Shared::enter_by_owners`](crate::view::Shared::enter_by_owners) with that size.
+/// The place of the slot of the thread of `rank`. It depends only on the size of an element. So a thread has the same bytes in all uses of
+/// [`Shared::enter_by_owners`](crate::view::Shared::enter_by_owners) with that size.
 #[inline(always)]
 const fn place<T>(rank: usize) -> usize {
     let before = if padding::<T>() > 0 { padding::<T>() } else { 1 };
     before + rank + rank / WARP as usize * padding::<T>()
 }
 
-/// Threads whose values one lane combines: a power of two, so that they are in one row of 32 slots.
+/// The number of threads whose values one lane combines: a power of two, so that they are in one row of 32 slots.
 const fn per_lane(threads: usize) -> usize {
     threads.div_ceil(WARP as usize).next_power_of_two()
 }
 
-/// Elements of the storage of a block of up to `threads` threads.
+/// The number of elements of the storage of a block of up to `threads` threads.
 pub(super) const fn slots<T>(threads: usize) -> usize {
     place::<T>(per_lane(threads) * WARP as usize)
 }
@@ -50,8 +50,8 @@ pub(super) fn check<const THREADS: usize>(cx: Block<'_>) {
     }
 }
 
-/// The warp that combines, one of those with 32 lanes. Blocks differ in it: warps of one number share a scheduler, which
-/// would do the work of all of a multiprocessor's blocks while others had none.
+/// The warp that combines, which has 32 lanes. It differs between blocks. Warps with the same number share a scheduler, which would
+/// otherwise do the work of all blocks of a multiprocessor while the others had none.
 #[inline(always)]
 pub(super) fn raker(cx: Block<'_>) -> u32 {
     let at = cx.block_idx();
@@ -59,7 +59,7 @@ pub(super) fn raker(cx: Block<'_>) -> u32 {
     ((spread as u64 * (cx.block_threads() / WARP) as u64) >> 32) as u32
 }
 
-/// Writes this thread's value to its slot.
+/// Writes the value of this thread to its slot.
 ///
 /// # Safety
 /// As for [`SharedArray::store`]: nobody else accesses the slot until the next barrier.
@@ -70,7 +70,7 @@ pub(super) unsafe fn put<T: Element>(cx: Block<'_>, slots: SharedArray<'_, T>, v
     unsafe { slots.store(place::<T>(cx.thread_rank() as usize), value) }
 }
 
-/// What [`rake_scan`] left for this thread.
+/// Reads the value that [`rake_scan`] left for this thread.
 ///
 /// # Safety
 /// As for [`SharedArray::load`].
@@ -81,7 +81,7 @@ pub(super) unsafe fn take<T: Element>(cx: Block<'_>, slots: SharedArray<'_, T>) 
     unsafe { slots.load(place::<T>(cx.thread_rank() as usize)) }
 }
 
-/// Leaves the total of the block, of which all lanes have the same bits, for [`total`].
+/// Leaves the total of the block for [`total`]. All lanes must have the same bits of it.
 ///
 /// # Safety
 /// As for [`SharedArray::store`].
@@ -94,7 +94,7 @@ pub(super) unsafe fn put_total<T: Element>(cx: Block<'_>, slots: SharedArray<'_,
     }
 }
 
-/// The total that the raking warp left.
+/// Reads the total that the raking warp left.
 ///
 /// # Safety
 /// As for [`SharedArray::load`].
@@ -119,7 +119,7 @@ macro_rules! per_lane {
     };
 }
 
-/// Combines the values of all threads, in order; every lane gets the result. For one warp of 32 lanes.
+/// Combines the values of all threads, in order. Every lane gets the result. It is for one warp of 32 lanes.
 ///
 /// # Safety
 /// All threads have [`put`] their values, a barrier lies in between, and nobody writes them until the next.
@@ -144,10 +144,10 @@ unsafe fn folded<T: Element, R: Reducer<T>, const K: usize>(cx: Block<'_>, slots
     partials::tree(&unsafe { load::<_, _, K>(cx, slots, op) }, op)
 }
 
-/// Makes of all threads' values the total, for [`total`], and for [`take`] what is to be combined before each thread's own:
-/// the values of the threads below, `first` or the identity before them. For one warp of 32 lanes.
+/// Computes, from the values of all threads, the total, for [`total`], and for [`take`] the combination before each thread's own value: the
+/// values of the lower threads, after `first` or the identity. It is for one warp of 32 lanes.
 ///
-/// `first` is called with the total in all lanes if it is wanted: what the first lane's call returns counts.
+/// If `first` is wanted, it is called with the total in all lanes; the result of the first lane counts.
 ///
 /// # Safety
 /// As for [`rake`], and nobody else accesses the slots until the next barrier.
@@ -187,7 +187,7 @@ unsafe fn scanned<T: Element, R: Reducer<T>, const K: usize>(
     unsafe {
         slots.store_items(at, &exclusive(below, &items, op));
         if cx.lane() as usize == last {
-            // From this lane's own slots, whose address is at hand.
+            // This goes from the lane's own slots, whose address is known.
             slots.store(at - place::<T>(last * K) + TOTAL, upto);
         }
     }

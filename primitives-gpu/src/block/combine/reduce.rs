@@ -12,17 +12,17 @@ use crate::simt::{Block, FaultKind, WARP};
 use crate::view::{Shared, SharedArray, SharedStorage};
 use crate::warp::{self, reduce_down};
 
-/// Partial results a block can have at once: two a warp, see [`reduce_rows`].
+/// The largest number of partial results of a block: two for each warp, see [`reduce_rows`].
 const SLOTS: usize = 2 * MAX_WARPS;
 
-/// The shared memory of the block's reductions, which also chooses their algorithm.
+/// The shared memory of the block's reductions. It also chooses their algorithm.
 ///
-/// `ReduceStorage<T>` is for any block: 128 elements, in two halves that are used alternately. Each warp combines its threads'
-/// values.
+/// `ReduceStorage<T>` is for any block. It has 128 elements, in two halves that are used alternately. Each warp combines the values of its
+/// threads.
 ///
-/// `ReduceStorage<T, THREADS>` is for blocks of up to `THREADS` threads, more being a fault: two elements a thread, and a few
-/// more. One warp combines for all. That is fewer instructions by half and more, and one more barrier where every thread
-/// gets the result: faster where many blocks share a multiprocessor and do little else.
+/// `ReduceStorage<T, THREADS>` is for blocks of up to `THREADS` threads; more are a fault. It has two elements for each thread, and a few
+/// more. One warp combines for all. This takes at most half the instructions, and one more barrier if every thread gets the result. It is
+/// faster if many blocks share a multiprocessor and do little else.
 ///
 /// CUB: `BLOCK_REDUCE_WARP_REDUCTIONS` and `BLOCK_REDUCE_RAKING`.
 ///
@@ -57,19 +57,20 @@ impl<T, const THREADS: usize> ReduceStorage<T, THREADS> {
     const SLOTS: usize = if THREADS == 0 { SLOTS } else { raking::slots::<T>(THREADS) };
 }
 
-/// Combines the values of all threads of the block, in the order of their ranks; every thread gets the result.
+/// Combines the values of all threads of the block, in the order of their ranks. Every thread gets the result.
 ///
-/// Phases: each warp combines its values by shuffles; one value a warp goes to shared memory; barrier; every thread combines
-/// those, which it reads in vectors. One barrier, none in a block of one warp. Any block shape up to 1024 threads, partial
-/// warps included.
+/// Phases: each warp combines its values by shuffles; one value of each warp goes to shared memory; barrier; every thread combines these
+/// values, which it reads in vectors. One barrier, or none in a block of one warp. Any block shape up to 1024 threads, including partial
+/// warps.
 ///
-/// With a [`ReduceStorage<T, THREADS>`](ReduceStorage): each thread puts its value into shared memory; barrier; one warp, each
-/// block's another, combines those in order, several a lane and by shuffles; barrier; every thread reads the result.
+/// With a [`ReduceStorage<T, THREADS>`](ReduceStorage): each thread writes its value to shared memory; barrier; one warp, which differs
+/// between blocks, combines the values in order: each lane combines several, and then lanes combine by shuffles; barrier; every thread
+/// reads the result.
 ///
-/// Shared memory: reductions one after the other on the same `Shared` cost no barriers but their own. Another collective on
-/// it, and [`block_reduce_to_first`] with `THREADS`, makes the barrier that it needs by itself.
+/// Shared memory: several reductions on the same `Shared` cost only their own barriers. Another collective on it, and
+/// [`block_reduce_to_first`] with `THREADS`, makes the barrier that it needs by itself.
 ///
-/// CUB: `BlockReduce`, whose first thread has the result: [`block_reduce_to_first`].
+/// CUB: `BlockReduce`, which has the result in the first thread; that is [`block_reduce_to_first`].
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -130,8 +131,8 @@ pub fn block_reduce<T: Element, R: Reducer<T>, const THREADS: usize>(
     unsafe { partials::fold(slots, warps, &op) }
 }
 
-/// As [`block_reduce`], the result in the first thread alone: the others get `None`, and save its last phase. One barrier with
-/// either storage; it is the first warp that combines.
+/// Works as [`block_reduce`], but only the first thread gets the result. The other threads get `None`, and do not run the last phase. One
+/// barrier with either storage. The first warp combines.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -169,7 +170,7 @@ pub fn block_reduce_to_first<T: Element, R: Reducer<T>, const THREADS: usize>(
     let mut total = value;
     if THREADS > 0 {
         raking::check::<THREADS>(cx);
-        // One instruction in each of a few warps is less than the raking of one of them, which is always the first.
+        // One instruction in each of a few warps costs less than raking by one of them, which is always the first.
         if warps > 1 && !(op.has_instruction() && THREADS <= 128) {
             let slots = begin(shared);
             // SAFETY: the half is not in use until the barrier, and only read after it.
@@ -194,10 +195,10 @@ pub fn block_reduce_to_first<T: Element, R: Reducer<T>, const THREADS: usize>(
     if cx.thread_rank() == 0 { Some(total) } else { None }
 }
 
-/// Combines `N` items of each thread of the block, in the blocked arrangement: thread by thread, a thread's items in order.
+/// Combines `N` items of each thread of the block, in the blocked arrangement: thread after thread, and the items of a thread in order.
 /// Every thread gets the result.
 ///
-/// Cost: `N - 1` applications of `op` in each thread, as a tree, and then as [`block_reduce`].
+/// Cost: `N - 1` applications of `op` in each thread, as a tree, and then that of [`block_reduce`].
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -234,8 +235,9 @@ pub fn block_reduce_items<T: Element, R: Reducer<T>, const N: usize, const THREA
     block_reduce(cx, shared, value, op)
 }
 
-/// As [`block_reduce_items`], over the first `valid` items of the block; the others count as the identity. None at all
-/// give the identity, as [`Reducer::of_none`] gives it; more than the block has are all, and the emulator reports them.
+/// Works as [`block_reduce_items`] for the first `valid` items of the block. The other items count as the identity. If `valid` is 0, the
+/// result is the identity, as [`Reducer::of_none`] gives it. If `valid` is larger than the number of items, all count, and the emulator
+/// reports it.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -276,15 +278,15 @@ pub fn block_reduce_partial<T: Element, R: Reducer<T>, const N: usize, const THR
     if valid == 0 { none } else { total }
 }
 
-/// Combines, for each row of the block (the threads with equal `y` and `z`), the values along `x` in order; every thread
-/// gets its row's result.
+/// Combines, for each row of the block (the threads with equal `y` and `z`), the values along `x`, in order. Every thread gets the result
+/// of its row.
 ///
-/// Cost and shared memory are as for [`block_reduce`]. Rows of a multiple of 32 threads, and rows that divide a warp, are
-/// the fast cases: the others combine up to 33 partial results a row one after another. Several items a thread: reduce
-/// arrays with [`Each`](crate::block::Each).
+/// Cost and shared memory are those of [`block_reduce`]. Rows of a multiple of 32 threads and rows that divide a warp are fast. For other
+/// rows, a thread combines up to 33 partial results one after another. To reduce several items of each thread, reduce arrays with
+/// [`Each`](crate::block::Each).
 ///
-/// Seed: `BlockXReduce(val, reducer)`, there for powers of two; `Reduce` in `kGlobalMode` with `reduce_last_dim` is this for
-/// each item.
+/// Seed: `BlockXReduce(val, reducer)`, which exists for powers of two. `Reduce` in `kGlobalMode` with `reduce_last_dim` is this collective
+/// for each item.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -320,10 +322,10 @@ pub fn block_x_reduce<T: Element, R: Reducer<T>>(
     reduce_rows(cx, shared, value, op, dim.x, at.y + dim.y * at.z)
 }
 
-/// Combines the values of each group of `width` threads of consecutive ranks, in order; every thread gets its group's
-/// result. The last group has the threads that are left; a width of 0 is a fault.
+/// Combines the values of each group of `width` threads of consecutive ranks, in order. Every thread gets the result of its group. The last
+/// group has the threads that remain. A width of 0 is a fault.
 ///
-/// Cost and shared memory are as for [`block_x_reduce`]: a group is a row of `width` threads.
+/// Cost and shared memory are those of [`block_x_reduce`]: a group is a row of `width` threads.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -361,11 +363,10 @@ pub fn block_group_reduce<T: Element, R: Reducer<T>>(
     reduce_rows(cx, shared, value, op, width, cx.thread_rank() / width)
 }
 
-/// Reduces each run of `width` threads of consecutive ranks; `row` is the number of this thread's.
+/// Reduces each run of `width` threads of consecutive ranks. `row` is the number of this thread's run.
 ///
-/// A row is cut at warp boundaries into pieces. A piece that is a whole row needs no shared memory. Of the other pieces a
-/// warp has at most two, one that starts at its first lane and one that starts later: slots `2 * warp` and
-/// `2 * warp + 1`.
+/// Rows are cut into pieces where warps end. A piece that is a whole row needs no shared memory. Of the other pieces, a warp has at most
+/// two: one that starts at its first lane, and one that starts later. They use the slots `2 * warp` and `2 * warp + 1`.
 #[track_caller]
 fn reduce_rows<T: Element, R: Reducer<T>>(
     cx: Block<'_>,
@@ -391,7 +392,7 @@ fn reduce_rows<T: Element, R: Reducer<T>>(
         return unsafe { partials::fold_part(slots, first, pieces.min(warps - first), &op) };
     }
 
-    // Rows that end inside warps: a segmented reduction, the result at each segment's first lane.
+    // If rows end inside warps, this is a segmented reduction, whose result is in the first lane of each segment.
     let rank = cx.thread_rank();
     let (own_warp, lane, mask) = (rank / WARP, cx.lane(), cx.warp_mask());
     let (start, end) = (row * width, (row * width + width).min(threads));
@@ -421,7 +422,7 @@ fn reduce_rows<T: Element, R: Reducer<T>>(
     }
 }
 
-/// The half of the storage whose turn it is. What follows writes it, makes a barrier, and only reads it from then on.
+/// The half of the storage whose turn it is. The collective then writes it, makes a barrier, and only reads it afterwards.
 #[inline(always)]
 #[track_caller]
 fn begin<'k, T: Element, const THREADS: usize>(
@@ -431,7 +432,7 @@ fn begin<'k, T: Element, const THREADS: usize>(
     shared.array(half, ReduceStorage::<T, THREADS>::SLOTS)
 }
 
-/// Puts one value a warp, its first lane's, where all threads find it after the barrier that this makes.
+/// Puts the value of each warp's first lane where all threads find it after the barrier. It makes that barrier.
 #[track_caller]
 fn publish<'k, T: Element, R: Reducer<T>, const THREADS: usize>(
     cx: Block<'_>,

@@ -12,15 +12,16 @@ use crate::simt::{Block, WARP};
 use crate::view::{Shared, SharedArray, SharedStorage};
 use crate::warp;
 
-/// One value a warp, and the prefix of [`block_inclusive_scan_after`].
+/// One value for each warp, and the prefix of [`block_inclusive_scan_after`].
 pub(super) const SLOTS: usize = MAX_WARPS + 1;
 
-/// The shared memory of the block's scans, which also chooses their algorithm.
+/// The shared memory of the block's scans. It also chooses their algorithm.
 ///
-/// `ScanStorage<T>` is for any block: 66 elements, in two halves that are used alternately. Each warp scans its threads' values.
+/// `ScanStorage<T>` is for any block. It has 66 elements, in two halves that are used alternately. Each warp scans the values of its
+/// threads.
 ///
-/// `ScanStorage<T, THREADS>` is for blocks of up to `THREADS` threads, more being a fault: an element a thread, and a few more.
-/// One warp scans for all. That is twice the barriers and about half the instructions: faster where many blocks share a
+/// `ScanStorage<T, THREADS>` is for blocks of up to `THREADS` threads; more are a fault. It has one element for each thread, and a few
+/// more. One warp scans for all. This takes twice the barriers and about half the instructions. It is faster if many blocks share a
 /// multiprocessor and do little else.
 ///
 /// The example of [`block_exclusive_scan`] has the second kind.
@@ -41,22 +42,22 @@ impl<T> ScanStorage<T> {
     pub(super) const HALF: usize = (SLOTS * size_of::<T>()).next_multiple_of(16);
 }
 
-/// Combines, for each item, the block's items up to and including it. Items are in the blocked arrangement: thread `t` has
-/// those from `t * N`. Each thread gets the results of its own items; the second result is the total of all items, in
-/// every thread, and costs nothing where it is not used.
+/// Combines, for each item, the items of the block up to and including it. Items are in the blocked arrangement: thread `t` has the items
+/// from `t * N`. Each thread gets the results of its own items. The second result is the total of all items, in every thread; it costs
+/// nothing if it is not used.
 ///
-/// Phases: each thread combines its items; each warp scans its threads' values by shuffles; one total a warp goes to shared
-/// memory; barrier; every thread combines the totals of the warps before its own, which it reads in vectors, and runs
-/// through its items once more. `2 * N - 1` applications of `op` for the items, five for the warp, one for each warp
-/// before; one barrier, none in a block of one warp. Items are combined in order, so that `op` need not be commutative. Any
-/// block shape up to 1024 threads, partial warps included. A partial tile's missing items do no harm: they come last.
+/// Phases: each thread combines its items; each warp scans the values of its threads by shuffles; one total of each warp goes to shared
+/// memory; barrier; every thread combines the totals of the warps before its own, which it reads in vectors, and goes through its items
+/// once more. Cost: `2 * N - 1` applications of `op` for the items, five for the warp, and one for each warp before; one barrier, or none
+/// in a block of one warp. Items are combined in order, so `op` need not be commutative. Any block shape up to 1024 threads, including
+/// partial warps. The missing items of a partial tile do no harm, because they come last.
 ///
-/// With a [`ScanStorage<T, THREADS>`](ScanStorage): each thread combines its items and puts that into shared memory; barrier;
-/// one warp, each block's another, combines those in order, several a lane and by shuffles, and writes to each thread's place
-/// what comes before it; barrier; each thread runs through its items once more.
+/// With a [`ScanStorage<T, THREADS>`](ScanStorage): each thread combines its items, and writes the result to shared memory; barrier; one
+/// warp, which differs between blocks, combines these in order, and writes to the place of each thread the combination before it: each lane
+/// combines several values, and then lanes combine by shuffles; barrier; each thread goes through its items once more.
 ///
-/// Shared memory: scans one after the other on the same `Shared` cost no barriers but their own. Another collective on it
-/// makes the barrier that it needs by itself.
+/// Shared memory: several scans on the same `Shared` cost only their own barriers. Another collective on it makes the barrier that it needs
+/// by itself.
 ///
 /// CUB: `BlockScan::InclusiveScan`. Seed: [`cumsum`].
 ///
@@ -96,7 +97,7 @@ pub fn block_inclusive_scan<T: Element, R: Reducer<T>, const N: usize, const THR
     (inclusive(below, items, &op), total)
 }
 
-/// As [`block_inclusive_scan`], with `initial` before the first item. The total is that of the items alone.
+/// Works as [`block_inclusive_scan`], with `initial` before the first item. The total is that of the items alone.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -137,10 +138,10 @@ pub fn block_inclusive_scan_from<T: Element, R: Reducer<T>, const N: usize, cons
     (inclusive(Some(after(initial, below, &op)), items, &op), total)
 }
 
-/// As [`block_inclusive_scan`], after a prefix that depends on the total: what a scan over many blocks needs.
+/// Works as [`block_inclusive_scan`], after a prefix that depends on the total. A scan over many blocks needs this.
 ///
-/// The first warp calls `prefix` with the total of the block's items, all its lanes together; what its first lane returns
-/// is combined before every item of the block. One more barrier hands it round; none in a block of one warp, and none with a
+/// All lanes of the first warp call `prefix` together, with the total of the block's items. The result of the first lane is combined before
+/// every item of the block. One more barrier distributes it; there is none in a block of one warp, and none with a
 /// [`ScanStorage<T, THREADS>`](ScanStorage).
 ///
 /// CUB: `BlockScan::InclusiveScan` with a prefix callback.
@@ -188,8 +189,8 @@ pub fn block_inclusive_scan_after<T: Element, R: Reducer<T>, const N: usize, con
     inclusive(Some(below), items, &op)
 }
 
-/// Combines, for each item, the block's items before it; the first gets the identity, as [`Reducer::of_none`] gives it.
-/// Arrangement, the total, cost and shared memory are as for [`block_inclusive_scan`].
+/// Combines, for each item, the items of the block before it. The first item gets the identity, as [`Reducer::of_none`] gives it.
+/// Arrangement, total, cost and shared memory are those of [`block_inclusive_scan`].
 ///
 /// CUB: `BlockScan::ExclusiveScan`.
 ///
@@ -233,8 +234,8 @@ pub fn block_exclusive_scan<T: Element, R: Reducer<T>, const N: usize, const THR
     (out, total)
 }
 
-/// As [`block_exclusive_scan`], with `initial` before the first item, which gets `initial` itself. The total is that of the
-/// items alone. The example of [`block_inclusive_scan_from`] is one of this form too.
+/// Works as [`block_exclusive_scan`], with `initial` before the first item, which gets `initial` itself. The total is that of the items
+/// alone. The example of [`block_inclusive_scan_from`] also shows this form.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 #[inline(always)]
@@ -250,7 +251,7 @@ pub fn block_exclusive_scan_from<T: Element, R: Reducer<T>, const N: usize, cons
     (exclusive(after(initial, below, &op), items, &op), total)
 }
 
-/// As [`block_exclusive_scan`], after a prefix that depends on the total; see [`block_inclusive_scan_after`] and its example.
+/// Works as [`block_exclusive_scan`], after a prefix that depends on the total; see [`block_inclusive_scan_after`] and its example.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 #[inline(always)]
@@ -266,14 +267,14 @@ pub fn block_exclusive_scan_after<T: Element, R: Reducer<T>, const N: usize, con
     exclusive(below, items, &op)
 }
 
-/// Combines, for each item, the block's items up to and including it, in the striped arrangement: item `i` of thread `t` is
-/// the block's item number `i * threads + t`. Each thread gets the results of its own items.
+/// Combines, for each item, the items of the block up to and including it, in the striped arrangement: item `i` of thread `t` is the
+/// block's item `i * threads + t`. Each thread gets the results of its own items.
 ///
-/// Phases: as [`block_inclusive_scan`] for `N` rows of items at once, with one barrier; then each row is combined with the
-/// rows before it. Shared memory as there, for arrays of `N`.
+/// Phases: those of [`block_inclusive_scan`] for `N` rows of items at once, with one barrier. Then each row is combined with the rows
+/// before it. Shared memory is the same, for arrays of `N`.
 ///
-/// Seed: `Cumsum(out, in, compute)`, there two items a thread, powers of two up to 512 threads, and as many barriers as the
-/// tree has levels, up and down.
+/// Seed: `Cumsum(out, in, compute)`, which has two items for each thread, powers of two up to 512 threads, and as many barriers as the tree
+/// has levels, up and down.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -315,8 +316,8 @@ pub fn cumsum<T: Element, R: Reducer<T> + Copy, const N: usize>(
     rows
 }
 
-/// A thread's items scanned after what comes before them; where three are combined at once, each result from the last but one:
-/// the chain has half the length, and two kinds of units share the additions.
+/// Scans the items of a thread after `below`. If `op` combines three values at once, each result is made from the last but one. So the
+/// chain has half the length, and two kinds of units share the additions.
 pub(super) fn inclusive<T: Element, R: Reducer<T>, const N: usize>(below: Option<T>, items: &[T; N], op: &R) -> [T; N] {
     let mut out = *items;
     if let Some(below) = below {
@@ -337,7 +338,7 @@ pub(super) fn inclusive<T: Element, R: Reducer<T>, const N: usize>(below: Option
     out
 }
 
-/// As [`inclusive`], each item left out of its own result.
+/// Works as [`inclusive`], but leaves each item out of its own result.
 pub(super) fn exclusive<T: Element, R: Reducer<T>, const N: usize>(below: T, items: &[T; N], op: &R) -> [T; N] {
     let mut out = [below; N];
     let mut i = 1;
@@ -355,7 +356,7 @@ pub(super) fn exclusive<T: Element, R: Reducer<T>, const N: usize>(below: T, ite
     out
 }
 
-/// `first`, and what comes after it, if anything does.
+/// Combines `first` and the value after it, if there is one.
 pub(super) fn after<T: Element, R: Reducer<T>>(first: T, then: Option<T>, op: &R) -> T {
     match then {
         Some(then) => op.apply(first, then),
@@ -363,7 +364,7 @@ pub(super) fn after<T: Element, R: Reducer<T>>(first: T, then: Option<T>, op: &R
     }
 }
 
-/// The items of the threads before this one, combined, `None` in the first thread; and those of all threads.
+/// Returns the combination of the items of earlier threads, or `None` in the first thread, and the total.
 #[track_caller]
 fn threads_below<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
     cx: Block<'_>,
@@ -379,8 +380,8 @@ fn threads_below<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize
                 rake::<_, _, THREADS>(cx, shared, partials::tree(items, op), op, raking::raker(cx), None::<fn(T) -> T>);
             // SAFETY: left there.
             let (below, total) = unsafe { (raking::take(cx, slots), raking::total(slots)) };
-            // For none there is another result than the identity, but not of integers: those do without telling the first
-            // thread from others.
+            // If there are no items before, the result may differ from the identity. For integers it does not, so they need not tell the
+            // first thread from the others.
             return (if op.has_instruction() || cx.thread_rank() > 0 { Some(below) } else { None }, total);
         }
     }
@@ -406,7 +407,7 @@ fn threads_below<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize
     }
 }
 
-/// The prefix and the items of the threads before this one, combined.
+/// Returns the combination of the prefix and the items of earlier threads.
 #[track_caller]
 fn threads_below_after<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
     cx: Block<'_>,
@@ -453,8 +454,8 @@ fn threads_below_after<T: Element, R: Reducer<T>, const N: usize, const THREADS:
     }
 }
 
-/// Scans the threads' values in the warp `raker`, `first` of the total before them all, and leaves what is before each thread's,
-/// and the total.
+/// Scans the values of the threads in the warp `raker`, after `first` of the total, and leaves the combination before each thread, and the
+/// total.
 #[track_caller]
 fn rake<'k, T: Element, R: Reducer<T>, const THREADS: usize>(
     cx: Block<'_>,

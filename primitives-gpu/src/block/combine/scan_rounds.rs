@@ -1,4 +1,4 @@
-//! Scans of items that a warp reads side by side.
+//! Scans of items that a warp reads with coalesced accesses.
 
 use super::each::Each;
 use super::partials::{self, MAX_WARPS};
@@ -9,21 +9,20 @@ use crate::simt::{Block, WARP};
 use crate::view::Shared;
 use crate::warp;
 
-/// Combines `initial` and, for each item, the block's items up to and including it. The second result is the total of the
-/// items alone, in every thread.
+/// Combines `initial` and, for each item, the items of the block up to and including it. The second result is the total of the items alone,
+/// in every thread.
 ///
 /// Items are in the arrangement of [`WarpRowMut`](crate::view::WarpRowMut): each warp has a contiguous part of the block's items, in the
-/// order of the warps, and in round `r` lane `l` of its `L` lanes the `N` items of that part from `(r * L + l) * N`. So lanes read side by
-/// side from global memory, without an exchange through shared memory.
+/// order of the warps. In round `r`, lane `l` of its `L` lanes has the `N` items of that part from `(r * L + l) * N`. So lanes read
+/// neighbouring items from global memory, without an exchange through shared memory.
 ///
-/// Phases: each thread combines the items of each of its rounds; each warp scans all its rounds at once by shuffles, which
-/// wait for each other no longer than those of one round, and runs along the rounds; one total a warp goes to shared memory;
-/// barrier; every thread combines the totals of the warps before its own, and runs through its items once more. Seven
-/// shuffles a round; one barrier, none in a block of one warp. Items are combined in order, so that `op` need not be
-/// commutative. Any block shape up to 1024 threads, partial warps included. A partial tile's missing items do no harm: they
-/// come last.
+/// Phases: each thread combines the items of each of its rounds; each warp scans all its rounds at once by shuffles, which takes no longer
+/// to wait than one round, and goes along the rounds; one total of each warp goes to shared memory; barrier; every thread combines the
+/// totals of the warps before its own, and goes through its items once more. Cost: seven shuffles for each round; one barrier, or none in a
+/// block of one warp. Items are combined in order, so `op` need not be commutative. Any block shape up to 1024 threads, including partial
+/// warps. The missing items of a partial tile do no harm, because they come last.
 ///
-/// Shared memory: as [`block_inclusive_scan`](crate::block::block_inclusive_scan), and alternately with it.
+/// Shared memory: that of [`block_inclusive_scan`](crate::block::block_inclusive_scan), and used alternately with it.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -75,7 +74,7 @@ pub fn block_inclusive_scan_rounds<T: Element, R: Reducer<T>, const N: usize, co
     scan_rounds(cx, shared, items, initial, op, |below, items, op| inclusive(Some(below), items, op))
 }
 
-/// As [`block_inclusive_scan_rounds`], each item left out of its own result: the block's first gets `initial`.
+/// Works as [`block_inclusive_scan_rounds`], but leaves each item out of its own result: the first item of the block gets `initial`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -122,10 +121,10 @@ pub fn block_exclusive_scan_rounds<T: Element, R: Reducer<T>, const N: usize, co
     scan_rounds(cx, shared, items, initial, op, exclusive)
 }
 
-/// As [`block_exclusive_scan_rounds`], after a prefix that depends on the total: what a scan over many blocks needs.
+/// Works as [`block_exclusive_scan_rounds`], after a prefix that depends on the total. A scan over many blocks needs this.
 ///
-/// The first warp calls `prefix` with the total of the block's items, all its lanes together; what its first lane returns
-/// counts. One barrier more. See [`block_exclusive_scan_after`](crate::block::block_exclusive_scan_after) and its example.
+/// All lanes of the first warp call `prefix` together, with the total of the block's items. The result of the first lane counts. It costs
+/// one more barrier. See [`block_exclusive_scan_after`](crate::block::block_exclusive_scan_after) and its example.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 #[inline(always)]
@@ -206,7 +205,8 @@ fn scan_rounds_after<T: Element, R: Reducer<T>, const N: usize, const ROUNDS: us
     results(items, &before, start, op, own)
 }
 
-/// What is before a lane's items of each round in its warp, and the warp's total: all that is held over the barrier.
+/// Returns, for each round, the combination before a lane's items in its warp, and the total of the warp. These are the only values that
+/// are kept over the barrier.
 #[track_caller]
 fn in_warp<T: Element, R: Reducer<T>, const N: usize, const ROUNDS: usize>(
     cx: Block<'_>,
@@ -218,7 +218,7 @@ fn in_warp<T: Element, R: Reducer<T>, const N: usize, const ROUNDS: usize>(
     let op = &each.0;
     let sums: [T; ROUNDS] = core::array::from_fn(|round| partials::tree(&items[round], op));
     let scanned = warp::inclusive(cx, mask, sums, each);
-    // Round by round, so that each takes the place of its sum.
+    // This goes round by round, so that each combination replaces its sum.
     let mut before = scanned;
     let mut total = op.identity();
     let mut round = 0;
@@ -232,7 +232,7 @@ fn in_warp<T: Element, R: Reducer<T>, const N: usize, const ROUNDS: usize>(
     (before, total)
 }
 
-/// Each item's result, from what is before its warp.
+/// Computes the result of each item from the combination before its warp.
 fn results<T: Element, R: Reducer<T>, const N: usize, const ROUNDS: usize>(
     items: &[[T; N]; ROUNDS],
     before: &[T; ROUNDS],

@@ -1,4 +1,4 @@
-//! The seed's `Sort`: a bitonic sort of a block, of any shape.
+//! The seed's `Sort`: a bitonic sort of a block of any shape.
 
 use core::marker::PhantomData;
 use core::mem::{align_of, size_of};
@@ -9,7 +9,7 @@ use crate::simt::Block;
 use crate::view::{Shared, SharedStorage};
 use crate::warp::{Alone, Ranked, SortIndex, Threads, alone, of_alone, of_ranked, ranked};
 
-/// The shared memory of [`block_sort`] for up to `TILE` keys: two words of 4 or 8 bytes each.
+/// The shared memory of [`block_sort`] for up to `TILE` keys: two words of 4 or 8 bytes for each key.
 pub struct SortStorage<K, const TILE: usize>(PhantomData<K>);
 
 // SAFETY: uninitialised records.
@@ -18,8 +18,8 @@ unsafe impl<K: SortKey, const TILE: usize> SharedStorage for SortStorage<K, TILE
     const ALIGN: usize = align_of::<Alone<K>>();
 }
 
-/// The shared memory of [`block_sort_with_index`] and [`block_top_k`](crate::block::block_top_k) for up to `TILE` keys with indices of
-/// the type `I`: two records each, of 8 bytes, and 4 more for keys of 8 bytes and for indices of 8 bytes.
+/// The shared memory of [`block_sort_with_index`] and [`block_top_k`](crate::block::block_top_k) for up to `TILE` keys with indices of the
+/// type `I`. It has two records for each key. A record has 8 bytes, and 4 more each for keys of 8 bytes and for indices of 8 bytes.
 pub struct IndexedSortStorage<K, const TILE: usize, I = u32>(PhantomData<(K, I)>);
 
 // SAFETY: uninitialised records.
@@ -28,24 +28,23 @@ unsafe impl<K: SortKey, const TILE: usize, I: SortIndex> SharedStorage for Index
     const ALIGN: usize = align_of::<Ranked<K, I>>();
 }
 
-/// Sorts the block's keys.
+/// Sorts the keys of the block.
 ///
-/// The arrangement is blocked, before and after: thread `t` holds positions `t * ITEMS` to `t * ITEMS + ITEMS`, and `ITEMS` is
-/// 1, 2, 4, 8 or 16. The first `valid` positions are sorted; what the others hold afterwards is unspecified.
-/// More than `TILE` count as `TILE`, and the emulator reports it. `order` is
-/// [`Less`](crate::functor::Less) or [`Greater`](crate::functor::Greater): the total order of [`SortKey`], in which equal keys
-/// are identical, so stability is no question. Any block shape, whole or partial warps; a block with more than `TILE`
-/// items is a fault.
+/// The arrangement is blocked before and after: thread `t` holds positions `t * ITEMS` to `t * ITEMS + ITEMS`. `ITEMS` is 1, 2, 4, 8 or 16.
+/// The first `valid` positions are sorted; the other positions have unspecified values afterwards. A `valid` of more than `TILE` counts as
+/// `TILE`, and the emulator reports it. `order` is [`Less`](crate::functor::Less) or [`Greater`](crate::functor::Greater), in the total
+/// order of [`SortKey`]. In that order equal keys are identical, so stability does not matter. Any block shape works, with whole or partial
+/// warps. A block with more than `TILE` items is a fault.
 ///
-/// Phases: each warp sorts its items in registers, by shuffles; then runs of one, two, four… warps merge, comparing through shared memory
-/// where threads of two warps meet. Cost for 2^`n` items: `n * (n + 1) / 2` comparisons an item. A comparison in registers costs one
-/// instruction, a shuffled one four; `w * (w + 1) / 2` barriers for 2^`w` warps. For keys of 4 bytes and tiles up to a few thousand, that
-/// is less than a radix sort takes ([`block_radix_sort`](crate::block::block_radix_sort)).
+/// Phases: each warp sorts its items in registers, by shuffles. Then runs of one, two, four and more warps merge; threads of different
+/// warps compare through shared memory. Cost for 2^`n` items: `n * (n + 1) / 2` comparisons for each item. A comparison in registers costs
+/// one instruction, and a comparison by shuffles four; there are `w * (w + 1) / 2` barriers for 2^`w` warps. For keys of 4 bytes and tiles
+/// of up to a few thousand items, that is less than a radix sort costs ([`block_radix_sort`](crate::block::block_radix_sort)).
 ///
-/// Shared memory: two records an item, used alternately. It may be reused after the next barrier, which a second collective on
-/// the same `Shared` makes by itself.
+/// Shared memory: two records for each item, which are used alternately. It may be used again after the next barrier, which a second
+/// collective on the same `Shared` makes by itself.
 ///
-/// Seed: `Sort(out, in, num, monotonic_type)`, there for two items a thread, powers of two and full blocks.
+/// Seed: `Sort(out, in, num, monotonic_type)`, which exists for two items in each thread, powers of two and full blocks.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -95,11 +94,12 @@ pub fn block_sort<const ITEMS: usize, const TILE: usize, K: SortKey, O: Directio
     of_alone::<K, O, ITEMS>(&records, keys);
 }
 
-/// Sorts the block's keys and takes an index along with each; equal keys in the order of their indices, so the sort is
-/// stable if the indices ascend from position to position.
+/// Sorts the keys of the block, and moves an index with each key. Equal keys are in the order of their indices. So the sort is stable if
+/// the indices ascend from position to position.
 ///
-/// As [`block_sort`], with records of 8 bytes (12 for keys of 8 bytes) in place of the keys: twice the shuffles and twice the
-/// shared memory. Indices are integers of any type, which the storage names; those of 8 bytes make the records 4 bytes longer.
+/// Otherwise this works as [`block_sort`], with records of 8 bytes (12 for keys of 8 bytes) instead of keys, which takes twice the shuffles
+/// and twice the shared memory. Indices are integers of any type, which the storage names; indices of 8 bytes make the records 4 bytes
+/// longer.
 ///
 /// Seed: `Sort(out, out_index, in, in_index, num, monotonic_type)`, which is unstable.
 ///

@@ -1,4 +1,4 @@
-//! A sort by any comparator.
+//! Sorts by any comparator.
 
 use core::marker::PhantomData;
 use core::mem::{align_of, size_of};
@@ -14,13 +14,13 @@ mod segmented;
 
 pub use segmented::{SegmentedSortStorage, block_segmented_merge_sort_pairs};
 
-/// The shared memory of [`block_merge_sort`] and [`block_merge_sort_pairs`], and of the merge sorts of a warp: a key an item,
-/// and for pairs a value. For an example see [`block_merge_sort`].
+/// The shared memory of [`block_merge_sort`] and [`block_merge_sort_pairs`], and of the merge sorts of a warp: a key for each item, and for
+/// pairs also a value. For an example see [`block_merge_sort`].
 pub struct MergeSortStorage<const THREADS: usize, const ITEMS: usize, K, V = [u8; 0]>(PhantomData<(K, V)>);
 
 impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> MergeSortStorage<THREADS, ITEMS, K, V> {
     const TILE: usize = THREADS * ITEMS;
-    /// Where the values start: on a boundary for vector access.
+    /// The beginning of the values, which is aligned for vector access.
     const VALUES: usize = (Self::TILE * size_of::<K>()).next_multiple_of(16);
 }
 
@@ -35,25 +35,25 @@ unsafe impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Sh
     };
 }
 
-/// Sorts the block's keys by any comparator; stable.
+/// Sorts the keys of the block by any comparator. The sort is stable.
 ///
-/// The arrangement is blocked, before and after: thread `t` holds positions `t * ITEMS` to `t * ITEMS + ITEMS`, and `ITEMS` is 1
-/// to 16. The first `valid` positions are sorted; what the others hold afterwards is unspecified. More
-/// than the block has count as all, and the emulator reports it. The block has exactly
-/// `THREADS` threads, any number; otherwise it is a fault.
+/// The arrangement is blocked before and after: thread `t` holds positions `t * ITEMS` to `t * ITEMS + ITEMS`. `ITEMS` is 1 to 16. The
+/// first `valid` positions are sorted; the other positions have unspecified values afterwards. If `valid` is larger than the block, all
+/// positions count, and the emulator reports it. The block must have exactly `THREADS` threads, which may be any number; otherwise it is a
+/// fault.
 ///
-/// Phases: each thread sorts its items by exchanging neighbours; then runs of one, two, four… threads merge. (Keys alone in
-/// their own order, [`Less`](crate::functor::Less) or [`Greater`](crate::functor::Greater), each warp sorts as
-/// [`warp_sort`](crate::warp::warp_sort) does, if `ITEMS` is a power of two: identical keys have no order to keep.) For a merge
-/// the runs lie in shared memory; each thread finds by binary search where its part of the result begins in both (the
-/// merge path) and merges `ITEMS` items one after the other. Cost: `ITEMS * (ITEMS - 1) / 2` comparisons in registers, then
-/// about `ITEMS + log2(run)` a merge, `log2(THREADS)` merges; of two runs that are in order already, one comparison. The merges inside a
-/// warp need no barrier, each later one two.
+/// Phases: each thread sorts its items by exchanges of neighbours. Then runs of one, two, four and more threads merge. (Each warp sorts
+/// keys without values as [`warp_sort`](crate::warp::warp_sort) does, if the order is [`Less`](crate::functor::Less) or
+/// [`Greater`](crate::functor::Greater) and `ITEMS` is a power of two: identical keys have no order to keep.) For a merge, the runs are in
+/// shared memory. Each thread finds by binary search where its part of the result begins in both runs (the merge path), and merges `ITEMS`
+/// items one after the other. Cost: `ITEMS * (ITEMS - 1) / 2` comparisons in registers, then `log2(THREADS)` merges of about
+/// `ITEMS + log2(run)` comparisons each, or one comparison if two runs are in order already. The merges inside a warp need no barrier, and
+/// each later merge needs two.
 ///
-/// Prefer [`block_sort`](crate::block::block_sort) or [`block_radix_sort`](crate::block::block_radix_sort) for keys in their own order.
+/// For keys in their own order, prefer [`block_sort`](crate::block::block_sort) or [`block_radix_sort`](crate::block::block_radix_sort).
 ///
-/// Shared memory: one key an item. It may be reused after the next barrier, which a second collective on the same `Shared`
-/// makes by itself.
+/// Shared memory: one key for each item. It may be used again after the next barrier, which a second collective on the same `Shared` makes
+/// by itself.
 ///
 /// CUB: `BlockMergeSort::StableSort`.
 ///
@@ -98,9 +98,9 @@ pub fn block_merge_sort<const THREADS: usize, const ITEMS: usize, K: Element, C:
     block_merge_sort_pairs(cx, shared, keys, &mut [[]; ITEMS], valid, order);
 }
 
-/// Sorts pairs of a key and a value by the keys and any comparator; stable.
+/// Sorts pairs of a key and a value by the keys, with any comparator. The sort is stable.
 ///
-/// As [`block_merge_sort`]; the values follow the keys in each merge, through shared memory of their own. CUB:
+/// Otherwise this works as [`block_merge_sort`]. The values follow the keys in each merge, through shared memory of their own. CUB:
 /// `BlockMergeSort::StableSort` with items.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
@@ -148,11 +148,11 @@ pub fn block_merge_sort_pairs<const THREADS: usize, const ITEMS: usize, K: Eleme
     order.have_sorted(MergeSort { cx, shared, keys, values, width: THREADS as u32, valid });
 }
 
-/// Sorts the keys of each group of `WIDTH` lanes, a power of two up to 32, by any comparator; stable.
+/// Sorts the keys of each group of `WIDTH` lanes, a power of two up to 32, by any comparator. The sort is stable.
 ///
-/// As [`block_merge_sort`], with `valid` and the positions counted in each group, and without a barrier of the block: every
-/// warp has its part of the storage. All warps of the block may call it or not, once after the storage's last use: a second
-/// call on the same `Shared` begins with a barrier of the block unless it comes after [`Shared::sync`].
+/// Otherwise this works as [`block_merge_sort`], with `valid` and the positions counted in each group, and without a barrier of the block:
+/// every warp has its own part of the storage. All warps of the block may call it or not, once after the last use of the storage. A second
+/// call on the same `Shared` begins with a barrier of the block, unless it comes after [`Shared::sync`].
 ///
 /// CUB: `WarpMergeSort`.
 ///
@@ -198,10 +198,10 @@ pub fn warp_merge_sort<const WIDTH: u32, const THREADS: usize, const ITEMS: usiz
     warp_merge_sort_pairs::<WIDTH, THREADS, ITEMS, K, _, C>(cx, shared, keys, &mut [[]; ITEMS], valid, order);
 }
 
-/// Sorts pairs of a key and a value by the keys and any comparator, in each group of `WIDTH` lanes; stable.
+/// Sorts pairs of a key and a value by the keys, with any comparator, in each group of `WIDTH` lanes. The sort is stable.
 ///
-/// As [`warp_merge_sort`]; the values follow the keys in each merge, through shared memory of their own, as in the example of
-/// [`block_merge_sort_pairs`].
+/// Otherwise this works as [`warp_merge_sort`]. The values follow the keys in each merge, through shared memory of their own, as in the
+/// example of [`block_merge_sort_pairs`].
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 #[track_caller]
@@ -224,13 +224,13 @@ pub fn warp_merge_sort_pairs<
     cx.expect_at_most(valid, WIDTH as usize * ITEMS);
     shared.enter();
     let start = cx.thread_rank() & !(WIDTH - 1);
-    // A partial warp may cut the group short.
+    // A partial warp may have only a part of the group.
     let items = (THREADS as u32).saturating_sub(start).min(WIDTH) * ITEMS as u32;
     let valid = start * ITEMS as u32 + valid.min(items as usize) as u32;
     order.have_sorted(MergeSort { cx, shared, keys, values, width: WIDTH, valid });
 }
 
-/// Odd-even transposition: `ITEMS` rounds of exchanges between neighbours, those where the upper one takes part.
+/// Odd-even transposition: `ITEMS` rounds of exchanges between neighbours, where the upper neighbour takes part.
 fn transpose_neighbours<const ITEMS: usize, K: Element, V: Element, C: Comparator<K>>(
     keys: &mut [K; ITEMS],
     values: &mut [V; ITEMS],
@@ -253,7 +253,7 @@ fn transpose_neighbours<const ITEMS: usize, K: Element, V: Element, C: Comparato
     });
 }
 
-/// A sort of groups of `width` threads, before it is known what stands for the keys.
+/// A sort of groups of `width` threads, before the substitute of the keys is known.
 struct MergeSort<'a, 'k, const THREADS: usize, const ITEMS: usize, K, V> {
     cx: Block<'k>,
     shared: &'a Shared<'k, MergeSortStorage<THREADS, ITEMS, K, V>>,
@@ -287,7 +287,7 @@ impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Sort<K>
         unrolled!(i < ITEMS, keys[i] = to_bits::<K, O>(self.keys[i]));
         let mut run = 1;
         if const { size_of::<V>() == 0 && ITEMS.is_power_of_two() } {
-            // Of equal bits nobody can tell which came first: a network may sort them, which is faster than to merge.
+            // If bits are equal, their order cannot be seen. So a network may sort them, which is faster than a merge.
             let own = runs.own(self.valid);
             let mut records = [Alone::<K>::LAST; ITEMS];
             unrolled!(
@@ -307,21 +307,21 @@ impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Sort<K>
     }
 }
 
-/// The next key of a run, and where it is.
+/// The next key of a run, and its place.
 #[derive(Clone, Copy)]
 struct Head<K> {
     at: u32,
     key: K,
 }
 
-/// Replaces one of two, without an index, which would want memory.
+/// Replaces one of two values, without an index, which would need memory.
 #[inline(always)]
 fn replace<T: Copy>([first, second]: &mut [T; 2], in_second: bool, with: T) {
     *first = if in_second { *first } else { with };
     *second = if in_second { with } else { *second };
 }
 
-/// A block's sorted runs, in registers, and in shared memory while they merge.
+/// The sorted runs of a block, in registers, and in shared memory while they merge.
 struct Runs<'k, const THREADS: usize, const ITEMS: usize, K, V> {
     cx: Block<'k>,
     keys: SharedArray<'k, K>,
@@ -343,13 +343,13 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
         Self { cx, keys, values, rank: cx.thread_rank() }
     }
 
-    /// How many of this thread's items are among the first `valid` of the block.
+    /// The number of this thread's items among the first `valid` of the block.
     #[inline(always)]
     fn own(&self, valid: u32) -> u32 {
         valid.saturating_sub(self.rank * ITEMS as u32)
     }
 
-    /// Sorts each thread's items. Those from `valid` are in no run.
+    /// Sorts the items of each thread. Those from `valid` on are in no run.
     fn sort_items<C: Comparator<K>>(&self, keys: &mut [K; ITEMS], values: &mut [V; ITEMS], valid: u32, order: &C) {
         let own = self.own(valid);
         if own >= ITEMS as u32 {
@@ -359,7 +359,7 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
         }
     }
 
-    /// Merges the runs of `first` threads until those of `width` threads are sorted, the last of which may be shorter.
+    /// Merges the runs of `first` threads until those of `width` threads are sorted. The last of these may be shorter.
     #[allow(clippy::too_many_arguments, reason = "items, and where they are")]
     #[track_caller]
     fn merge_all<C: Comparator<K>>(
@@ -373,14 +373,14 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
         segments: Option<SharedArray<'k, [u32; 2]>>,
     ) {
         let mut run = first;
-        // One copy of the merges' code, for registers and the instruction cache.
+        // There is one copy of the code of the merges, to save registers and instruction cache.
         #[cfg(target_arch = "nvptx64")]
         {
             run = crate::simt::nvptx::opaque(run);
         }
         while run < width {
             if run > first {
-                // What is overwritten here was read by a group of this size.
+                // The memory that is overwritten here was read by a group of this size.
                 self.wait(run);
             }
             self.merge(keys, values, run, valid, order, segments);
@@ -398,8 +398,8 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
         }
     }
 
-    /// Merges the runs of `run` threads two by two; or, of segments, the one that goes over the border between both. `segments` has the one
-    /// that each thread's first position is in.
+    /// Merges the runs of `run` threads in pairs. If there are segments, merges only the segment across the border of the two runs.
+    /// `segments` has the segment of each thread's first position.
     #[track_caller]
     fn merge<C: Comparator<K>>(
         &self,
@@ -422,7 +422,7 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
         let mut end = (start + 2 * run * ITEMS as u32).min(valid).max(start);
         let mut middle = (start + run * ITEMS as u32).min(valid).max(start);
         if let Some(segments) = segments {
-            // Without a second run there is nothing to merge.
+            // Without a second run, there is nothing to merge.
             let [begins, ends] = if group + run < THREADS as u32 {
                 // SAFETY: written before the first wait.
                 unsafe { segments.load((group + run) as usize) }
@@ -434,17 +434,17 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
             middle = middle.max(start).min(end);
         }
         if middle == start || middle == end {
-            // One run is all there is, and in order.
+            // There is only one run, which is in order.
             return;
         }
         // SAFETY: the group's positions were written before the wait, and are next written after another.
         let key = |position: u32| unsafe { self.keys.load(position as usize) };
         if !order.before(key(middle), key(middle - 1)) {
-            // Both are one run already.
+            // The two runs are one run already.
             return;
         }
         let skip = own.max(start).min(end) - start;
-        // The merge path: how far in the first run the result's first `skip` items reach, and so how far in the second.
+        // The merge path: how far the first `skip` items of the result reach in the first run, and so how far in the second run.
         let mut first = start + skip.saturating_sub(end - middle);
         let mut high = (start + skip).min(middle);
         let both = middle + start + skip;
@@ -456,11 +456,11 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
                 first = half + 1;
             }
         }
-        // In bytes, which step without a multiplication.
+        // Places are in bytes, which step without a multiplication.
         let bytes = size_of::<K>() as u32;
         let (from, upto) = (start, end);
         let (middle, end) = (middle * bytes, end * bytes);
-        // Where a read does no harm: all lanes read all the time, and nothing is a branch.
+        // A place where a read does no harm. All lanes read every time, so there is no branch.
         let last = end - bytes;
         // SAFETY: as for `key`.
         let head = |at: u32| Head { at, key: unsafe { self.keys.load_at(at.min(last) as usize) } };
@@ -471,12 +471,12 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
             let take_second = (second.at < end) & ((first.at >= middle) | order.before(second.key, first.key));
             let taken = if take_second { second } else { first };
             keys[i] = if is_outside { keys[i] } else { taken.key };
-            // Beyond the end there is nothing to take.
+            // After the end, there is nothing to take.
             if size_of::<V>() > 0 && taken.at < end && !is_outside {
                 // SAFETY: as for the keys.
                 values[i] = unsafe { self.values.load((taken.at / bytes) as usize) };
             }
-            // One load for either run.
+            // One load serves either run.
             let next = head(if is_outside { taken.at } else { taken.at + bytes });
             replace(&mut heads, take_second, next);
         });

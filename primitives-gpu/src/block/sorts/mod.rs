@@ -1,4 +1,4 @@
-//! Sorts, and the first few of a sort.
+//! Sorts and top-k of a block.
 
 pub(super) mod bitonic;
 pub(super) mod merge_sort;

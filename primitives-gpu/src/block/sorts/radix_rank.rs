@@ -1,4 +1,4 @@
-//! Ranks by a digit: what a pass of a radix sort does with its keys.
+//! Ranks by a digit, which a pass of a radix sort gives its keys.
 
 use core::marker::PhantomData;
 use core::panic::Location;
@@ -8,17 +8,17 @@ use crate::simt::{Block, FULL_MASK, FaultKind, WARP};
 use crate::view::{Shared, SharedArray, SharedStorage, opaque};
 use crate::warp::{self, unrolled};
 
-/// Values of a digit of eight bits.
+/// The number of values of a digit of eight bits.
 pub(super) const DIGITS: usize = 256;
-/// Warps whose threads have a digit each.
+/// The number of warps whose threads have one digit each.
 const DIGIT_WARPS: usize = DIGITS / WARP as usize;
 
-/// The shared memory of [`block_radix_rank`]: 512 bytes a warp, and 32 more.
+/// The shared memory of [`block_radix_rank`]: 512 bytes for each warp, and 32 more.
 pub struct RadixRankStorage<const THREADS: usize>(PhantomData<()>);
 
 impl<const THREADS: usize> RadixRankStorage<THREADS> {
     const WARPS: usize = THREADS / WARP as usize;
-    /// Where the totals of warps of digits start, after the counters.
+    /// The beginning of the totals of warps of digits, after the counters.
     const TOTALS: usize = Self::WARPS * DIGITS * size_of::<u16>();
 }
 
@@ -28,35 +28,36 @@ unsafe impl<const THREADS: usize> SharedStorage for RadixRankStorage<THREADS> {
     const ALIGN: usize = 16;
 }
 
-/// What [`block_radix_rank`] finds.
+/// The result of [`block_radix_rank`].
 #[derive(Clone, Copy, Debug)]
 pub struct RadixRanks<const ITEMS: usize> {
-    /// The place of each item of the thread among the block's, ordered by digit.
+    /// The place of each item of the thread when the items of the block are ordered by digit.
     pub places: [u32; ITEMS],
-    /// How many items have the digit whose number is the thread's rank; 0 in threads beyond the 256th.
+    /// The number of items whose digit is the rank of the thread; 0 in threads after the 256th.
     pub count: u32,
-    /// The place of the first of these items, or where it would be; 0 in threads beyond the 256th.
+    /// The place of the first of these items, or the place where it would be; 0 in threads after the 256th.
     pub start: u32,
 }
 
-/// Ranks the block's items by a digit of eight bits: each item's place when they are ordered by it; stable.
+/// Ranks the items of the block by a digit of eight bits: returns the place of each item when they are ordered by the digit. The order is
+/// stable.
 ///
-/// - `digits`: of the thread's 1 to 16 items, each below 256, else a fault. The arrangement is warp-striped, as
-///   [`load_warp_striped`](crate::block::load_warp_striped) reads: warp `w` has positions from `w * 32 * ITEMS`, lane `l` item `i`
-///   the position `i * 32 + l` of these. Equal digits keep the order of their positions.
-/// - `counted`: called in the first 256 threads as soon as the counts are known, each with that of the digit of its rank, for
-///   what other blocks wait for.
+/// - `digits`: the digits of the thread's 1 to 16 items. Each must be below 256; otherwise it is a fault. The arrangement is warp-striped,
+///   as [`load_warp_striped`](crate::block::load_warp_striped) reads: warp `w` has positions from `w * 32 * ITEMS`, and item `i` of lane
+///   `l` is at position `i * 32 + l` of these. Equal digits keep the order of their positions.
+/// - `counted`: a function that is called in the first 256 threads as soon as the counts are known, each with the count of the digit of its
+///   rank. It can publish the counts for which other blocks wait.
 ///
-/// The block has exactly `THREADS` threads, a multiple of 32 from 256 to 1024; otherwise it is a fault.
+/// The block must have exactly `THREADS` threads, a multiple of 32 from 256 to 1024; otherwise it is a fault.
 ///
-/// Phases: each warp counts its items by digit, by eight votes an item that find the lanes with the same; barrier; 256 threads
-/// add up the warps' counts; barrier; they write where each warp's items of a digit begin; barrier; each item's place is that
-/// and its rank in the warp. Cost: about 45 instructions an item; fewer, on sm_90 and later, in a warp whose
-/// items all have one digit.
+/// Phases: each warp counts its items by digit; eight votes for each item find the lanes with the same digit; barrier; 256 threads add the
+/// counts of the warps; barrier; they write where the items of each digit begin for each warp; barrier; the place of an item is that
+/// beginning plus its rank in the warp. Cost: about 45 instructions for each item. On sm_90 and later, it is less in a warp whose items all
+/// have one digit.
 ///
-/// Shared memory: reusable after the next barrier, which the next collective on it makes by itself.
+/// Shared memory: it may be used again after the next barrier, which the next collective on it makes by itself.
 ///
-/// CUB: `BlockRadixRankMatchEarlyCounts`. [`block_radix_sort`](crate::block::block_radix_sort) moves the items as well.
+/// CUB: `BlockRadixRankMatchEarlyCounts`. [`block_radix_sort`](crate::block::block_radix_sort) also moves the items.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -118,7 +119,7 @@ pub fn block_radix_rank<const THREADS: usize, const ITEMS: usize>(
     const WORDS: usize = DIGITS / WARP as usize;
     // SAFETY: between the barriers a warp's counters are its own, and `rank_in_warp` begins with what separates its lanes.
     unsafe { own.store_items(cx.lane() as usize * WORDS, &[0; WORDS]) };
-    // With the digit beside it, which takes no register of its own until the second look at the counters.
+    // The place is stored with the digit, which so needs no register of its own until the second access of the counters.
     let mut places = rank_in_warp(cx, own, digits, |digit, place| opaque(digit << 16 | place));
     cx.barrier();
 
@@ -170,11 +171,11 @@ pub fn block_radix_rank<const THREADS: usize, const ITEMS: usize>(
     RadixRanks { places, count, start }
 }
 
-/// Ranks a warp's items, item by item across its lanes, among those with the same digit, and adds them to the warp's counters
-/// `own`, which are set before and may be the last thing that its lanes have written. Returns what `keep` makes of each item's digit
-/// and rank.
+/// Ranks the items of a warp, item by item across its lanes, among those with the same digit, and adds them to the counters `own` of the
+/// warp. These must be set before, and may be the last values that the lanes have written. Returns what `keep` makes of the digit and the
+/// rank of each item.
 ///
-/// Nobody else uses the counters until the next barrier.
+/// No one else may use the counters until the next barrier.
 #[track_caller]
 pub(super) fn rank_in_warp<const ITEMS: usize>(
     cx: Block<'_>,
@@ -186,7 +187,7 @@ pub(super) fn rank_in_warp<const ITEMS: usize>(
     cx.sync_warp(FULL_MASK);
     let mut kept = [0u32; ITEMS];
     let first = cx.match_byte(digits[0]);
-    // Items of one digit at once; before sm_90 ptxas keeps all digits for it, and runs out of registers.
+    // Handles items of one digit at once. Before sm_90, ptxas keeps all digits for this, and runs out of registers.
     if cx.arch() >= 900 && first == FULL_MASK {
         let mut differs = 0;
         unrolled!(i < ITEMS, differs |= digits[i] ^ digits[0]);

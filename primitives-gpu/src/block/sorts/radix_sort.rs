@@ -1,4 +1,4 @@
-//! A sort by digits.
+//! Radix sorts.
 
 use core::marker::PhantomData;
 use core::mem::size_of;
@@ -13,20 +13,20 @@ use crate::warp::{self, SortBits, of_bits, to_bits, unrolled};
 
 use super::radix_rank::{DIGITS, rank_in_warp};
 
-/// Bits of the key that one pass sorts by.
+/// The bits of the key that one pass sorts by.
 const DIGIT_BITS: u32 = 8;
 /// The words of a warp's counters that a lane has: eight digits.
 const WORDS: usize = DIGITS / 2 / WARP as usize;
 
-/// The shared memory of [`block_radix_sort`] and the functions beside it: a key an item, for pairs a value, and 512 bytes a
-/// warp. For an example see [`block_radix_sort`].
+/// The shared memory of [`block_radix_sort`] and its other forms: a key for each item, for pairs also a value, and 512 bytes for each warp.
+/// For an example see [`block_radix_sort`].
 pub struct RadixSortStorage<const THREADS: usize, const ITEMS: usize, K, V = [u8; 0]>(PhantomData<(K, V)>);
 
 impl<const THREADS: usize, const ITEMS: usize, K: SortKey, V: Element> RadixSortStorage<THREADS, ITEMS, K, V> {
     const TILE: usize = THREADS * ITEMS;
-    /// Where the keys start, after the counters.
+    /// The beginning of the keys, after the counters.
     const KEYS: usize = THREADS / WARP as usize * DIGITS * size_of::<u16>();
-    /// Where the values start: on a boundary for vector access.
+    /// The beginning of the values, which is aligned for vector access.
     const VALUES: usize = Self::KEYS + (Self::TILE * size_of::<K::Bits>()).next_multiple_of(16);
 }
 
@@ -41,24 +41,23 @@ unsafe impl<const THREADS: usize, const ITEMS: usize, K: SortKey, V: Element> Sh
     };
 }
 
-/// Sorts the block's keys by their bits from `bits.start` to `bits.end`; stable.
+/// Sorts the keys of the block by their bits from `bits.start` to `bits.end`, which is not included. The sort is stable.
 ///
-/// The arrangement is blocked, before and after: thread `t` holds positions `t * ITEMS` to `t * ITEMS + ITEMS`, and
-/// `ITEMS` is 1 to 16. The block has exactly `THREADS` threads, a multiple of 32; otherwise it is a fault. The rest of
-/// a partial tile is filled with the order's [last key](Direction::last). `bits` counts in
-/// [`to_sort_bits`](SortKey::to_sort_bits), from the lowest; `0..K::SORT_BITS` is the whole key, in the total order of
-/// [`SortKey`]. Bits beyond these are a fault; an empty range leaves the keys as they are. `order` is
-/// [`Less`](crate::functor::Less) or [`Greater`](crate::functor::Greater), which leaves equal keys in their order too.
+/// The arrangement is blocked before and after: thread `t` holds positions `t * ITEMS` to `t * ITEMS + ITEMS`. `ITEMS` is 1 to 16. The
+/// block must have exactly `THREADS` threads, a multiple of 32; otherwise it is a fault. Fill the rest of a partial tile with the [last
+/// key](Direction::last) of the order. `bits` counts the bits of [`to_sort_bits`](SortKey::to_sort_bits) from the lowest. `0..K::SORT_BITS`
+/// is the whole key, in the total order of [`SortKey`]. Bits beyond these are a fault. An empty range leaves the keys as they are. `order`
+/// is [`Less`](crate::functor::Less) or [`Greater`](crate::functor::Greater); both keep the order of equal keys.
 ///
-/// Phases, for each digit of eight bits: each warp ranks its keys, item by item, by eight votes that find the lanes with the
-/// same digit, and counts the digits in shared memory; barrier; one warp turns all warps' counts into places; barrier; the
-/// keys go to their places in shared memory; barrier; each thread reads its new ones. Cost: about 45 instructions an item and
-/// pass, fewer on sm_90 and later in a warp whose keys have one digit, three barriers a pass, 4 passes for 4 bytes.
+/// Phases, for each digit of eight bits: each warp ranks its keys, item by item, by eight votes that find the lanes with the same digit,
+/// and counts the digits in shared memory; barrier; one warp turns the counts of all warps into places; barrier; the keys go to their
+/// places in shared memory; barrier; each thread reads its new keys. Cost: about 45 instructions for each item and pass (on sm_90 and later
+/// fewer in a warp whose keys have one digit), and three barriers for each pass. Keys of 4 bytes take 4 passes.
 ///
-/// Shared memory: one key an item, and 16 bytes a thread. It may be reused after the next barrier, which a second collective
-/// on the same `Shared` makes by itself.
+/// Shared memory: one key for each item, and 16 bytes for each thread. It may be used again after the next barrier, which a second
+/// collective on the same `Shared` makes by itself.
 ///
-/// CUB: `BlockRadixSort`. [`block_sort`](crate::block::block_sort) sorts whole keys, of any block shape, and partial tiles.
+/// CUB: `BlockRadixSort`. [`block_sort`](crate::block::block_sort) sorts whole keys in blocks of any shape, and partial tiles.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -104,8 +103,8 @@ pub fn block_radix_sort<const THREADS: usize, const ITEMS: usize, K: SortKey, O:
     sort::<THREADS, ITEMS, K, _, O, false>(cx, shared, keys, &mut [[]; ITEMS], bits);
 }
 
-/// As [`block_radix_sort`], but the result is striped: item `i` of thread `t` is at position `i * THREADS + t`. Neighbouring
-/// threads then hold neighbouring positions, as coalesced writes want it. CUB: `SortBlockedToStriped`.
+/// Works as [`block_radix_sort`], but the result is striped: item `i` of thread `t` is at position `i * THREADS + t`. So neighbouring
+/// threads hold neighbouring positions, which suits coalesced writes. CUB: `SortBlockedToStriped`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -149,8 +148,8 @@ pub fn block_radix_sort_to_striped<const THREADS: usize, const ITEMS: usize, K: 
     sort::<THREADS, ITEMS, K, _, O, true>(cx, shared, keys, &mut [[]; ITEMS], bits);
 }
 
-/// Sorts pairs of a key and a value by the keys' bits; stable. As [`block_radix_sort`]; the values follow the keys in each
-/// pass, through shared memory of their own.
+/// Sorts pairs of a key and a value by bits of the keys. The sort is stable. Otherwise this works as [`block_radix_sort`]. The values
+/// follow the keys in each pass, through shared memory of their own.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -197,8 +196,8 @@ pub fn block_radix_sort_pairs<const THREADS: usize, const ITEMS: usize, K: SortK
     sort::<THREADS, ITEMS, K, V, O, false>(cx, shared, keys, values, bits);
 }
 
-/// As [`block_radix_sort_pairs`], but the result is striped: item `i` of thread `t` is at position `i * THREADS + t`. Keys and
-/// values then go to global memory as the keys do in the example of [`block_radix_sort_to_striped`].
+/// Works as [`block_radix_sort_pairs`], but the result is striped: item `i` of thread `t` is at position `i * THREADS + t`. Write keys and
+/// values to global memory as in the example of [`block_radix_sort_to_striped`].
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 #[inline(always)]
@@ -221,8 +220,8 @@ pub fn block_radix_sort_pairs_to_striped<
     sort::<THREADS, ITEMS, K, V, O, true>(cx, shared, keys, values, bits);
 }
 
-/// The passes. Between them the items lie in shared memory by position; a warp takes its positions item by item across its
-/// lanes (warp-striped), so that the lanes of one vote are neighbours in position.
+/// Runs the passes. Between them, the items are in shared memory by position. A warp takes its positions item by item across its lanes
+/// (warp-striped), so the lanes of one vote have neighbouring positions.
 #[track_caller]
 fn sort<const THREADS: usize, const ITEMS: usize, K: SortKey, V: Element, O: Direction, const STRIPED: bool>(
     cx: Block<'_>,
@@ -258,7 +257,7 @@ fn sort<const THREADS: usize, const ITEMS: usize, K: SortKey, V: Element, O: Dir
     let lane = cx.lane() as usize;
     let first = (rank - lane) * ITEMS + lane;
     let mut left = bits.len() as u32;
-    // One copy of the passes' code, for the instruction cache.
+    // There is one copy of the code of the passes, to save instruction cache.
     #[cfg(target_arch = "nvptx64")]
     {
         left = crate::simt::nvptx::opaque(left);
@@ -286,7 +285,7 @@ fn sort<const THREADS: usize, const ITEMS: usize, K: SortKey, V: Element, O: Dir
         left -= digit_bits;
     }
     if STRIPED && bits.is_empty() {
-        // No pass has been, so no barrier either.
+        // There was no pass, and so no barrier.
         cx.barrier();
     }
     // SAFETY: written before the last barrier.
@@ -307,9 +306,9 @@ fn sort<const THREADS: usize, const ITEMS: usize, K: SortKey, V: Element, O: Dir
 /// How often each digit occurs in each warp, by warps.
 struct Counters<'k, const THREADS: usize> {
     cx: Block<'k>,
-    /// Of this thread's warp.
+    /// The counters of this thread's warp.
     own: SharedArray<'k, u16>,
-    /// All, two a word.
+    /// All counters, two in each word.
     words: SharedArray<'k, u32>,
 }
 
@@ -327,17 +326,17 @@ impl<'k, const THREADS: usize> Counters<'k, THREADS> {
         Self { cx, own, words: shared.array(0, Self::WARPS * DIGITS / 2) }
     }
 
-    /// Where the words of the first warp's digits are that this lane has.
+    /// The place of the words of this lane's digits in the first warp.
     fn at(&self) -> usize {
         let lane = self.cx.lane();
-        // What was read of them is read again rather than kept in registers.
+        // Values that were read are read again instead of being kept in registers.
         #[cfg(target_arch = "nvptx64")]
         let lane = crate::simt::nvptx::opaque(lane);
         lane as usize * WORDS
     }
 
-    /// The places of a block's items, warp-striped, when they are ordered by their digits. Has two barriers. The next use needs
-    /// one before.
+    /// Returns the places of a block's items, warp-striped, when they are ordered by their digits. It has two barriers. The next use needs
+    /// one before it.
     #[track_caller]
     fn places<const ITEMS: usize>(&self, digits: &[u32; ITEMS]) -> [u32; ITEMS] {
         let cx = self.cx;
@@ -354,8 +353,8 @@ impl<'k, const THREADS: usize> Counters<'k, THREADS> {
         places
     }
 
-    /// Makes of the counts the places where each warp's items of each digit begin: after those of lower digits, and those of
-    /// the warps before.
+    /// Turns the counts into the places where each warp's items of each digit begin: after those of lower digits, and after those of
+    /// earlier warps.
     #[track_caller]
     fn scan(&self) {
         let mut totals = [0u32; WORDS];
@@ -366,7 +365,7 @@ impl<'k, const THREADS: usize> Counters<'k, THREADS> {
             unrolled!(w < WORDS, totals[w] += counts[w]);
             warp += 1;
         }
-        // Both halves of a word are sums of at most the tile's 16384 items.
+        // Each half of a word is a sum of at most the tile's 16384 items.
         let mut begins = [0u32; WORDS];
         let mut sum = 0;
         unrolled!(w < WORDS, {
@@ -388,7 +387,7 @@ impl<'k, const THREADS: usize> Counters<'k, THREADS> {
     }
 }
 
-/// A number in both halves of a word.
+/// Puts a number in both halves of a word.
 #[inline(always)]
 fn both(half: u32) -> u32 {
     half << 16 | half

@@ -1,4 +1,4 @@
-//! The first few of a block's keys, or of any number.
+//! Top-k: the first `k` of the keys of a block, or of any number of keys.
 
 use core::marker::PhantomData;
 use core::mem::{align_of, size_of};
@@ -10,20 +10,20 @@ use crate::simt::{Block, WARP};
 use crate::view::{Global, Shared, SharedArray, SharedStorage};
 use crate::warp::{Ranked, Record, SortBits, Threads, of_ranked, ranked, unrolled};
 
-/// Finds the first `k` of the block's keys in an order, sorted, with their indices: the smallest by
-/// [`Less`](crate::functor::Less), the largest by [`Greater`](crate::functor::Greater). Of equal keys the one with the lower
-/// index comes first, so the result is the same whatever the arrangement.
+/// Finds the first `k` keys of the block in an order, and sorts them, with their indices. [`Less`](crate::functor::Less) finds the smallest
+/// keys, and [`Greater`](crate::functor::Greater) the largest. Of equal keys, the one with the lower index comes first, so the result does
+/// not depend on the arrangement.
 ///
-/// The arrangement is blocked: thread `t` holds positions `t * ITEMS` to `t * ITEMS + ITEMS`. The first `valid` positions count, and
-/// `ITEMS` is 1, 2, 4, 8 or 16. Afterwards the first `min(k, valid)` positions hold the result; the others are unspecified. A `valid` of
-/// more than `TILE` counts as `TILE`, and the emulator reports it. `k` is the same in all threads. Any block shape; a block with more than
-/// `TILE` items is a fault.
+/// The arrangement is blocked: thread `t` holds positions `t * ITEMS` to `t * ITEMS + ITEMS`. The first `valid` positions count. `ITEMS` is
+/// 1, 2, 4, 8 or 16. Afterwards the first `min(k, valid)` positions hold the result; the other positions are unspecified. A `valid` of more
+/// than `TILE` counts as `TILE`, and the emulator reports it. `k` must be the same in all threads. Any block shape works. A block with more
+/// than `TILE` items is a fault.
 ///
-/// Phases: runs of `p` items are sorted, where `p` is `k` rounded up to a power of two, at least `ITEMS`; then each merge of
-/// two keeps the first `p`. Cost: for 2^`n` items and `p` = 2^`m` about `m * (m + 1) / 2 + (n - m) * (m + 1)` comparisons an item
-/// instead of `n * (n + 1) / 2`; a barrier for each merge of two warps' runs.
+/// Phases: runs of `p` items are sorted, where `p` is `k` rounded up to a power of two, and at least `ITEMS`. Then each merge of two runs
+/// keeps the first `p`. Cost: for 2^`n` items and `p` = 2^`m`, about `m * (m + 1) / 2 + (n - m) * (m + 1)` comparisons for each item
+/// instead of `n * (n + 1) / 2`; one barrier for each merge of two warps' runs.
 ///
-/// Shared memory as for [`block_sort_with_index`](crate::block::block_sort_with_index).
+/// Shared memory: that of [`block_sort_with_index`](crate::block::block_sort_with_index).
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -77,15 +77,15 @@ pub fn block_top_k<const ITEMS: usize, const TILE: usize, K: SortKey, O: Directi
     of_ranked::<K, O, u32, ITEMS>(&records, keys, indices);
 }
 
-/// The shared memory of [`block_top_k_of`] for blocks with up to `TILE` items: two records of 8 bytes each (12 for keys of 8
-/// bytes), and one.
+/// The shared memory of [`block_top_k_of`] for blocks with up to `TILE` items: two records for each item, and one more. A record has 8
+/// bytes (12 for keys of 8 bytes).
 pub struct TopKStorage<K, const TILE: usize>(PhantomData<K>);
 
 impl<K: SortKey, const TILE: usize> TopKStorage<K, TILE> {
     const RECORD: usize = size_of::<Ranked<K>>();
-    /// Where the last record of the first `k` stands, after the candidates and the other half of the network's memory.
+    /// The place of the last record of the first `k`, after the candidates and the other half of the network's memory.
     const THRESHOLD: usize = 2 * TILE * Self::RECORD;
-    /// Where the number of candidates stands.
+    /// The place of the number of candidates.
     const COUNT: usize = Self::THRESHOLD + Self::RECORD;
 }
 
@@ -95,17 +95,17 @@ unsafe impl<K: SortKey, const TILE: usize> SharedStorage for TopKStorage<K, TILE
     const ALIGN: usize = align_of::<Ranked<K>>();
 }
 
-/// Finds the first `k` of any number of keys in global memory, sorted, with their indices in `x`; `x` and `k` are the same
-/// in all threads of the block.
+/// Finds the first `k` of any number of keys in global memory, and sorts them, with their indices in `x`. `x` and `k` must be the same in
+/// all threads of the block.
 ///
-/// Returns them in the blocked arrangement: thread `t` holds the results `t * ITEMS` to `t * ITEMS + ITEMS`. The first `min(k, x.len())`
-/// count; the others are unspecified. Order, ties and block shapes are as for [`block_top_k`]; `ITEMS` is 2, 4, 8 or 16. `k` is at most
-/// half the block's items, and the block has at most `TILE` items: otherwise it is a fault.
+/// The result is in the blocked arrangement: thread `t` holds the results `t * ITEMS` to `t * ITEMS + ITEMS`. The first `min(k, x.len())`
+/// count; the others are unspecified. Order, ties and block shapes are those of [`block_top_k`]; `ITEMS` is 2, 4, 8 or 16. `k` must be at
+/// most half the items of the block, and the block must have at most `TILE` items; otherwise it is a fault.
 ///
-/// Phases: the block reads `ITEMS / 2` keys a thread at a time. Those that come before the `k`th found so far are gathered in shared
-/// memory; when the storage is full, [`block_top_k`] cuts them down to `k`. Cost: one pass over `x` with a barrier for each read, and for
-/// `n` keys in random order about `k * ln(n / k)` candidates. `TILE / 2 - k` of them or more fit between two cuts. Keys that get better
-/// all the way are the worst case: a cut for every read.
+/// Phases: each thread of the block reads `ITEMS / 2` keys at a time. Keys that come before the `k`th found so far are collected in shared
+/// memory. When the storage is full, [`block_top_k`] reduces them to `k`. Cost: one pass over `x` with a barrier for each read, and, for
+/// `n` keys in random order, about `k * ln(n / k)` candidates. At least `TILE / 2 - k` of them fit between two reductions. The worst case
+/// is an input whose keys get better all the way: each read then needs a reduction.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -169,16 +169,16 @@ pub fn block_top_k_of<const ITEMS: usize, const TILE: usize, K: SortKey, O: Dire
     candidates.finish(order)
 }
 
-/// Finds the first `k` of any number of keys that the block's threads read, sorted, with their indices.
+/// Finds the first `k` of any number of keys that the threads of the block read, and sorts them, with their indices.
 ///
-/// As [`block_top_k_of`]. In each of `rounds` rounds, which are as many in all threads, a thread `read`s up to `READ`
-/// keys, each with the index that decides among equal ones, and a bit for each that counts, the first's lowest; `READ`
-/// is a multiple of half of `ITEMS`, 16 at most. Keys come from anywhere: other inputs, some of a view, or in another
-/// order than that of their indices.
+/// Otherwise this works as [`block_top_k_of`]. There are `rounds` rounds, the same number in all threads. In each round, a thread `read`s
+/// up to `READ` keys. Each has an index that decides among equal keys, and a bit that says whether it counts; the lowest bit is that of the
+/// first key. `READ` is a multiple of half of `ITEMS`, and at most 16. Keys can come from anywhere: other inputs, a part of a view, or in
+/// another order than their indices.
 ///
-/// Phases: each warp by itself adds the keys of four rounds that come before the `k`th so far, until the storage is full; then, after a
-/// barrier, they are cut down to `k` if there are many. If they did not fit, they are dropped, and the rounds are gone through once more
-/// as [`block_top_k_of`] does. A round is read while the one before is looked at.
+/// Phases: each warp by itself adds the keys of four rounds that come before the `k`th so far, until the storage is full. Then, after a
+/// barrier, the candidates are reduced to `k` if there are many. If some keys did not fit, they are dropped, and the rounds are repeated in
+/// the way of [`block_top_k_of`]. A round is read while the previous one is processed.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -221,11 +221,12 @@ pub fn block_top_k_by<const ITEMS: usize, const TILE: usize, const READ: usize, 
     rounds_of::<ITEMS, TILE, READ, K, O, false>(cx, shared, rounds, k, order, read)
 }
 
-/// As [`block_top_k_by`], for the keys of several sorted sequences: the rounds end when none of the keys of four rounds comes
-/// before the `k`th so far.
+/// Works as [`block_top_k_by`], for the keys of several sorted sequences. The rounds end when no key of four rounds comes before the `k`th
+/// so far.
 ///
-/// Any four rounds read at least one key of each sequence that has more keys, in the order of the sequence; of its equal
-/// keys the one with the lower index comes first. Then no later key comes before what four rounds have read of its sequence.
+/// Any four rounds must read at least one key of each sequence that has more keys, in the order of the sequence. Of equal keys of a
+/// sequence, the one with the lower index must come first. Then no later key of a sequence comes before the keys that four rounds have read
+/// of it.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 #[inline(always)]
@@ -241,7 +242,7 @@ pub fn block_top_k_of_sorted<const ITEMS: usize, const TILE: usize, const READ: 
     rounds_of::<ITEMS, TILE, READ, K, O, true>(cx, shared, rounds, k, order, read)
 }
 
-/// Rounds between two looks at how many candidates there are.
+/// The number of rounds between two looks at the number of candidates.
 const TOGETHER: usize = 4;
 
 #[track_caller]
@@ -272,7 +273,7 @@ fn rounds_of<const ITEMS: usize, const TILE: usize, const READ: usize, K: SortKe
     while round < rounds {
         let end = (round + TOGETHER).min(rounds);
         let before = count;
-        // In the first rounds all are candidates; later ones are few, and are counted after the rounds.
+        // In the first rounds, all keys are candidates. Later there are few, which are counted after the rounds.
         if round > 0 {
             for at in round..end {
                 let here = next;
@@ -292,14 +293,14 @@ fn rounds_of<const ITEMS: usize, const TILE: usize, const READ: usize, K: SortKe
             for at in round..end {
                 let threads = cx.barrier_count(candidates.has_better(&records(read(at))));
                 if threads > 0 {
-                    // Read again rather than kept in registers meanwhile, for it is rare.
+                    // Keys are read again instead of being kept in registers, because this is rare.
                     candidates.gather_round(threads, || records(read(at)));
                 }
             }
             next = ahead(end);
             count = candidates.counted();
         }
-        // With so many there is hardly room for those of the next rounds.
+        // With that many, there is hardly room for the candidates of the next rounds.
         if count > room / 2 + candidates.k / 2 {
             candidates.cut();
             count = candidates.k;
@@ -312,18 +313,18 @@ fn rounds_of<const ITEMS: usize, const TILE: usize, const READ: usize, K: SortKe
 /// The records that may be among the first `k` so far.
 struct Candidates<'k, K: SortKey, const TILE: usize, const ITEMS: usize> {
     cx: Block<'k>,
-    /// The candidates, in any order; also one half of the network's memory.
+    /// The candidates, in any order. This is also one half of the network's memory.
     records: SharedArray<'k, Ranked<K>>,
     other_half: SharedArray<'k, Ranked<K>>,
     threshold: SharedArray<'k, Ranked<K>>,
     count: SharedArray<'k, u32>,
     k: u32,
-    /// The `k`th of the records that were cut down last.
+    /// The `k`th record of the last reduction.
     last: Ranked<K>,
 }
 
 impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TILE, ITEMS> {
-    /// None yet.
+    /// Starts without candidates.
     #[track_caller]
     fn begin<'s: 'k>(cx: Block<'k>, shared: &mut Shared<'s, TopKStorage<K, TILE>>, k: usize) -> Self {
         const { assert!(matches!(ITEMS, 2 | 4 | 8 | 16), "the first few of many keys take 2, 4, 8 or 16 items a thread") };
@@ -350,7 +351,7 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
         candidates
     }
 
-    /// The first `k`, sorted.
+    /// Returns the first `k`, sorted.
     #[track_caller]
     fn finish(mut self, order: impl KeyOrder) -> ([K; ITEMS], [u32; ITEMS]) {
         self.cx.barrier();
@@ -363,7 +364,7 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
         (keys, indices)
     }
 
-    /// Whether one of the records comes before the `k`th.
+    /// Returns whether one of the records comes before the `k`th.
     #[inline(always)]
     fn has_better<const N: usize>(&self, records: &[Ranked<K>; N]) -> bool {
         let mut any = false;
@@ -371,14 +372,14 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
         any
     }
 
-    /// Candidates that there is room for.
+    /// The number of candidates that there is room for.
     #[inline(always)]
     fn room(&self) -> u32 {
         self.cx.block_threads() * ITEMS as u32
     }
 
-    /// Adds those of the first `used` of each thread's records that come before the `k`th. A thread uses at most half of
-    /// `ITEMS`, or so many threads have any that it is as many in all. A barrier comes first.
+    /// Adds those of the first `used` records of each thread that come before the `k`th. A thread uses at most half of `ITEMS`, or so few
+    /// threads have any that the total is the same. A barrier must come first.
     #[inline(always)]
     #[track_caller]
     fn gather<const N: usize>(&mut self, records: &[Ranked<K>; N], used: usize) {
@@ -386,7 +387,7 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
         self.append(records, used);
     }
 
-    /// As `gather`, of all of the records that so many threads have any of: at once if they are few, else by halves of `ITEMS`.
+    /// Works as `gather` for all of the records that `threads` threads have: at once if they are few, otherwise in halves of `ITEMS`.
     #[track_caller]
     fn gather_round<const READ: usize>(&mut self, threads: u32, records: impl Fn() -> [Ranked<K>; READ]) {
         let at_once = threads * READ as u32 <= self.room() / 2;
@@ -400,7 +401,7 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
                     own[i] = Ranked::<K>::LAST;
                     unrolled!(
                         k < READ,
-                        // No index that is data, which would want memory.
+                        // The index is not data, because that would need memory.
                         if i < ITEMS / 2 && k % (ITEMS / 2) == i && (k / (ITEMS / 2)) as u32 == turn {
                             own[i] = all[k];
                         }
@@ -416,7 +417,7 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
         }
     }
 
-    /// How many candidates there are. Barriers before and after.
+    /// The number of candidates. It has barriers before and after.
     #[track_caller]
     fn counted(&self) -> u32 {
         self.cx.barrier();
@@ -426,7 +427,7 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
         count
     }
 
-    /// Forgets all but the first `count` candidates. A barrier comes after.
+    /// Drops all but the first `count` candidates. A barrier must come after it.
     #[track_caller]
     fn forget(&self, count: u32) {
         if self.cx.thread_rank() == 0 {
@@ -436,8 +437,7 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
         self.cx.barrier();
     }
 
-    /// Adds those of the first `used` records that come before the `k`th. Those for which there is no room are counted, but
-    /// lost.
+    /// Adds those of the first `used` records that come before the `k`th. If there is no room for a record, it is counted, but lost.
     #[track_caller]
     fn append<const N: usize>(&self, records: &[Ranked<K>; N], used: usize) {
         let (cx, room) = (self.cx, self.room());
@@ -470,8 +470,7 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
         );
     }
 
-    /// Makes room for half as many candidates as there is room for in all: `k` are no more than the other half. Barriers
-    /// come before and after.
+    /// Makes room for half of the largest number of candidates: `k` are no more than the other half. Barriers come before and after.
     #[track_caller]
     fn make_room(&mut self) {
         // SAFETY: barriers lie between the additions and this, and between this and the next ones.
@@ -482,8 +481,8 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
         }
     }
 
-    /// Cuts the candidates down to the first `k`, which stay in shared memory in order, and returns them in the threads'
-    /// order. Comes after a barrier.
+    /// Reduces the candidates to the first `k`, which stay in shared memory in order, and returns them in the order of the threads. A
+    /// barrier must come first.
     #[track_caller]
     fn cut(&mut self) -> [Ranked<K>; ITEMS] {
         let cx = self.cx;
@@ -525,7 +524,7 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
     }
 }
 
-/// The threads that hold `k` results, a power of two.
+/// The number of threads that hold `k` results, a power of two.
 #[inline(always)]
 fn threads_of<const ITEMS: usize>(k: u32) -> u32 {
     k.div_ceil(ITEMS as u32).max(1).next_power_of_two()

@@ -1,4 +1,4 @@
-//! Sorts of the segments in a block.
+//! Sorts of the segments of a block.
 
 use core::marker::PhantomData;
 use core::mem::size_of;
@@ -9,7 +9,8 @@ use crate::functor::Comparator;
 use crate::simt::Block;
 use crate::view::{Shared, SharedStorage};
 
-/// The shared memory of [`block_segmented_merge_sort_pairs`]: that of a merge sort, and where a segment begins and ends a thread.
+/// The shared memory of [`block_segmented_merge_sort_pairs`]: that of a merge sort, and the beginning and the end of a segment for each
+/// thread.
 pub struct SegmentedSortStorage<const THREADS: usize, const ITEMS: usize, K, V = [u8; 0]>(PhantomData<(K, V)>);
 
 impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> SegmentedSortStorage<THREADS, ITEMS, K, V> {
@@ -24,17 +25,17 @@ unsafe impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Sh
     const ALIGN: usize = 16;
 }
 
-/// Sorts pairs of a key and a value in each segment of the block's items, by the keys and any comparator; stable. For keys alone the
-/// values are `[u8; 0]`.
+/// Sorts pairs of a key and a value in each segment of the block's items, by the keys, with any comparator. The sort is stable. For keys
+/// without values, the values are `[u8; 0]`.
 ///
-/// The arrangement is that of [`block_merge_sort_pairs`](crate::block::block_merge_sort_pairs); a segment is a run of positions, and stays where it is. Bit
-/// `i` of `heads` says that the thread's item `i` begins one; `segment` is the begin and the end of the one that its
-/// first item is in, which may lie outside the block. What they say of positions from `valid` does not matter.
+/// The arrangement is that of [`block_merge_sort_pairs`](crate::block::block_merge_sort_pairs). A segment is a run of positions, and stays
+/// in its place. Bit `i` of `heads` says that a segment begins at item `i` of the thread. `segment` has the beginning and the end of the
+/// segment of the thread's first item, which may be outside the block. For positions from `valid` on, these values do not matter.
 ///
-/// Phases and cost are those of [`block_merge_sort_pairs`](crate::block::block_merge_sort_pairs): of two runs that merge, only what the segment over their
-/// border has in both moves.
+/// Phases and cost are those of [`block_merge_sort_pairs`](crate::block::block_merge_sort_pairs). When two runs merge, only the items of
+/// the segment across their border move.
 ///
-/// Shared memory: that of [`block_merge_sort_pairs`](crate::block::block_merge_sort_pairs), and two words a thread.
+/// Shared memory: that of [`block_merge_sort_pairs`](crate::block::block_merge_sort_pairs), and two words for each thread.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
