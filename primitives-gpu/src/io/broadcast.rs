@@ -1,4 +1,4 @@
-//! Reading an input whose shape is broadcast to the output's.
+//! Reads of an input whose shape is broadcast to that of the output.
 
 use core::fmt;
 
@@ -8,37 +8,37 @@ use crate::simt::Block;
 use crate::view::Global;
 use crate::warp::unrolled;
 
-/// The most dimensions that a [`BroadcastConfig`] has.
+/// The largest number of dimensions of a [`BroadcastConfig`].
 pub const MAX_RANK: usize = 9;
 
-/// Why an input cannot be broadcast to an output.
+/// The reason why an input cannot be broadcast to an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BroadcastError {
-    /// More dimensions than [`MAX_RANK`], after those that can be merged were merged.
+    /// There are more than [`MAX_RANK`] dimensions after all possible merges.
     Rank {
-        /// The number of dimensions that are left.
+        /// The number of dimensions that remain.
         rank: usize,
     },
     /// The input has more dimensions than the output.
     InputRank {
-        /// The input's.
+        /// The number of dimensions of the input.
         input: usize,
-        /// The output's.
+        /// The number of dimensions of the output.
         output: usize,
     },
-    /// An extent of the input is neither 1 nor the output's.
+    /// An extent of the input is neither 1 nor that of the output.
     Extent {
-        /// The dimension of the output, from 0, the slowest.
+        /// The dimension of the output, counted from 0, the slowest one.
         axis: usize,
-        /// The input's extent.
+        /// The extent of the input.
         input: usize,
-        /// The output's extent.
+        /// The extent of the output.
         output: usize,
     },
-    /// More elements than the index type counts.
+    /// There are more elements than the index type can count.
     Elements {
-        /// The bits of the index type.
+        /// The number of bits of the index type.
         bits: u32,
     },
 }
@@ -74,13 +74,13 @@ struct Dimension<I: IndexInt> {
     stride: I,
 }
 
-/// From the index of an output's element to the index of an input's, which is broadcast to it.
+/// Maps the index of an element of the output to the index of an element of the input, which is broadcast to the output.
 ///
-/// Made on the host, passed to a kernel by value. Neighbouring dimensions that are broadcast alike are merged, so that
-/// equal shapes cost no division, and a row or a column broadcast one. `I` counts elements: `u32` is faster where
-/// both arrays have fewer than 2^32.
+/// It is made on the host, and passed to a kernel by value. Neighbouring dimensions that are broadcast in the same way are merged, so equal
+/// shapes cost no division, and a row or a column that is broadcast costs one. `I` counts elements. `u32` is faster, if both arrays have
+/// fewer than 2^32.
 ///
-/// Seed: `BroadcastConfig`, which takes the shapes in reverse and counts in 32 bits.
+/// Seed: `BroadcastConfig`, which takes the shapes in reverse order and counts in 32 bits.
 ///
 /// ```
 /// use kernel_primitives::io::BroadcastConfig;
@@ -98,21 +98,21 @@ struct Dimension<I: IndexInt> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, crate::KernelParam)]
 #[repr(C)]
 pub struct BroadcastConfig<I: IndexInt> {
-    /// The fastest first. Behind `rank`, extents of 1.
+    /// The fastest dimension first. After `rank`, extents are 1.
     dimensions: [Dimension<I>; MAX_RANK],
     rank: u32,
 }
 
 impl<I: IndexInt> BroadcastConfig<I> {
-    /// The broadcast of an input to an output, by their shapes, outermost dimension first, as in NumPy: shapes are aligned at
-    /// the fastest dimension, missing ones are 1, and an extent of 1 is repeated.
+    /// Makes the broadcast of an input to an output from their shapes, outermost dimension first, as in NumPy: shapes are aligned at the
+    /// fastest dimension, missing dimensions are 1, and an extent of 1 is repeated.
     pub fn new(output: &[usize], input: &[usize]) -> Result<Self, BroadcastError> {
         if input.len() > output.len() {
             return Err(BroadcastError::InputRank { input: input.len(), output: output.len() });
         }
         let unit = Dimension { extent: FastDivMod::new(I::ONE), stride: I::ZERO };
         let mut config = Self { dimensions: [unit; MAX_RANK], rank: 0 };
-        // The dimension being merged: its extent, its stride, and the stride that would continue it.
+        // The dimension that is being merged: its extent, its stride, and the stride that would continue it.
         let mut open: Option<(usize, usize, usize)> = None;
         let (mut elements, mut input_elements, mut rank) = (1usize, 1usize, 0);
         let mut push = |(extent, stride, _): (usize, usize, usize)| {
@@ -162,23 +162,23 @@ impl<I: IndexInt> BroadcastConfig<I> {
         Ok(config)
     }
 
-    /// Dimensions that are left after merging: 0 for a scalar's, 1 for equal shapes.
+    /// The number of dimensions that remain after merges: 0 for a scalar, 1 for equal shapes.
     #[inline(always)]
     pub fn rank(&self) -> usize {
         self.rank as usize
     }
 
-    /// The input's index for the output's `index`.
+    /// Returns the index of the input for `index` of the output.
     pub fn index(&self, index: usize) -> usize {
         let mut rest = I::truncate(index);
         let mut found = I::ZERO;
         if self.rank == 0 {
             return 0;
         }
-        // No loop, so that the dimensions are read from the kernel's parameters by fixed places.
+        // There is no loop, so the dimensions are read from fixed places of the kernel's parameters.
         unrolled!(i < MAX_RANK, {
             let dimension = &self.dimensions[i];
-            // What is left of an index inside the output is inside the outermost dimension.
+            // The rest of an index inside the output is inside the outermost dimension.
             if i as u32 + 1 == self.rank {
                 return found.plus(rest, dimension.stride).to_usize();
             }
@@ -190,8 +190,8 @@ impl<I: IndexInt> BroadcastConfig<I> {
         found.to_usize()
     }
 
-    /// How the input lies along `count` elements of the output from `index`, if all of them are in one row of the fastest
-    /// dimension: the input's index of the first, and the step, 0 or 1.
+    /// Describes the input along `count` elements of the output from `index`, if all of these are in one row of the fastest dimension.
+    /// Returns the input's index of the first one, and the step, 0 or 1.
     fn run(&self, index: usize, count: usize) -> Option<(usize, usize)> {
         let fastest = &self.dimensions[0];
         let (_, column) = fastest.extent.div_mod(I::truncate(index));
@@ -200,19 +200,19 @@ impl<I: IndexInt> BroadcastConfig<I> {
     }
 }
 
-/// Reads a block's part of an input that is broadcast to the output, in the blocked arrangement: thread `t` gets what
-/// belongs to the output's elements `first + t * NX` to `first + t * NX + NX`.
+/// Reads a block's part of an input that is broadcast to the output, in the blocked arrangement. Thread `t` gets the items for the output's
+/// elements `first + t * NX` to `first + t * NX + NX`.
 ///
-/// - `dst`: the thread's registers; an item at or after `total` keeps its value.
+/// - `dst`: the registers of the thread; an item at or after `total` keeps its value.
 /// - `src`: the whole input.
 /// - `first`: the first element of the block's tile of the output, from [`Tile::start`](crate::view::Tile::start).
-/// - `total`: the elements of the output, the guard.
+/// - `total`: the number of elements of the output, which is the guard.
 ///
-/// Items in one row of the output's fastest dimension need one index computation: they are then one repeated value, or
-/// consecutive ones, which are read in accesses of up to 16 bytes where they are aligned. No shared memory, no barrier.
+/// If a thread's items are in one row of the output's fastest dimension, they need one index computation. They are then one repeated value,
+/// or consecutive values, which are read in accesses of up to 16 bytes if they are aligned. No shared memory, no barrier.
 ///
-/// Seed: `ReadDataBc<T, NX, 1, IsBoundary>(dst, src, block_offset, config, total_num_output, read_lens)`, which computes
-/// one index an item, in 32 bits.
+/// Seed: `ReadDataBc<T, NX, 1, IsBoundary>(dst, src, block_offset, config, total_num_output, read_lens)`, which computes one index for each
+/// item, in 32 bits.
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -273,11 +273,11 @@ pub fn read_data_bc<T: Element, I: IndexInt, const NX: usize>(
     }
 }
 
-/// Reads a block's part of an input that is broadcast to the output, in two dimensions: item `[y][x]` of thread `t` belongs
-/// to the output's element `first + t + x * stride_x + y * stride_y`.
+/// Reads a block's part of an input that is broadcast to the output, in two dimensions. Item `[y][x]` of thread `t` belongs to the output's
+/// element `first + t + x * stride_x + y * stride_y`.
 ///
-/// The threads count by [`Block::thread_idx`]`.x`, `src`, `first` and `total` are as for [`read_data_bc`], and so is an item
-/// at or after `total`.
+/// [`Block::thread_idx`]`.x` numbers the threads. `src`, `first` and `total` are as for [`read_data_bc`]. An item at or after `total` keeps
+/// its value.
 ///
 /// Seed: `ReadDataBc<T, NX, NY, IsBoundary>(dst, src, block_offset, config, total_num_output, stride_nx, stride_ny)`.
 ///

@@ -1,4 +1,4 @@
-//! Division by a number that is known before the launch.
+//! Division by a divisor that is known before the launch.
 
 use crate::element::KernelParam;
 
@@ -14,10 +14,10 @@ pub trait IndexInt: KernelParam + Ord + sealed::Sealed + TryFrom<usize> {
     const ZERO: Self;
     /// 1.
     const ONE: Self;
-    /// The multiplier and the shift for a divisor above 0.
+    /// Returns the multiplier and the shift for a divisor greater than 0.
     #[doc(hidden)]
     fn reciprocal(divisor: Self) -> (Self, u32);
-    /// The quotient by what [`reciprocal`](Self::reciprocal) gave.
+    /// Returns the quotient, from the result of [`reciprocal`](Self::reciprocal).
     #[doc(hidden)]
     fn quotient(self, multiplier: Self, shift: u32) -> Self;
     /// `self + factor * other`, wrapping.
@@ -26,7 +26,7 @@ pub trait IndexInt: KernelParam + Ord + sealed::Sealed + TryFrom<usize> {
     /// `self - factor * other`, wrapping.
     #[doc(hidden)]
     fn minus(self, factor: Self, other: Self) -> Self;
-    /// As an index.
+    /// Converts to an index.
     fn to_usize(self) -> usize;
     /// The low bits of an index.
     fn truncate(index: usize) -> Self;
@@ -83,9 +83,9 @@ index_ints! {
     u64, u128;
 }
 
-/// Division by a number that the host knows: a multiplication and two shifts, for every dividend of the type.
+/// A divisor that the host knows. A division takes a multiplication and two shifts, and is right for every dividend of the type.
 ///
-/// Made on the host and passed to a kernel by value. Seed: `FastDivMod`, there for 32-bit dividends below 2^31.
+/// It is made on the host, and passed to a kernel by value. Seed: `FastDivMod`, which supports 32-bit dividends below 2^31.
 ///
 /// ```
 /// use kernel_primitives::io::FastDivMod;
@@ -104,10 +104,10 @@ pub struct FastDivMod<I: IndexInt> {
 }
 
 impl<I: IndexInt> FastDivMod<I> {
-    /// Division by `divisor`.
+    /// Makes the division by `divisor`.
     ///
     /// # Panics
-    /// If the divisor is 0.
+    /// Panics if the divisor is 0.
     #[track_caller]
     pub fn new(divisor: I) -> Self {
         assert!(divisor > I::ZERO, "division by zero: a `FastDivMod` needs a divisor above 0");

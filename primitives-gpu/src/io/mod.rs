@@ -1,11 +1,11 @@
-//! Moving data between global memory and registers, a block's tile at a time.
+//! Moves a block's tiles of data between global memory and registers.
 //!
 //! | | blocked, 1-D | 2-D with strides | broadcast |
 //! |---|---|---|---|
 //! | read | [`read_data`], [`read_data_lens`], [`read_data_into`] | [`read_data_2d`], [`read_data_reduce`] | [`read_data_bc`], [`read_data_bc_2d`] |
 //! | write | [`write_data`], [`write_data_lens`] | [`write_data_2d`] | |
 //!
-//! Every read is guarded by lengths that are right for any block: an item outside keeps the value that [`init`] gave it.
+//! Every read is guarded by lengths that are right for any block. An item outside keeps the value that [`init`] gave it.
 
 mod broadcast;
 mod divisor;
@@ -21,16 +21,16 @@ use crate::element::{ConvertTo, Element};
 use crate::simt::{Block, FaultKind};
 use crate::view::{Global, TileMut};
 
-/// Registers filled with one value. Seed: `Init`.
+/// Returns registers filled with one value. Seed: `Init`.
 ///
-/// What a guarded read leaves in the items that lie outside: pick a value that the computation can bear.
+/// A guarded read leaves this value in items outside: choose a value that does not disturb the computation.
 #[inline(always)]
 pub fn init<T: Copy, const N: usize>(value: T) -> [T; N] {
     [value; N]
 }
 
-/// Registers filled with their own indices, in the blocked arrangement: item `i` of thread `t` is
-/// `first + t * NX + i`, converted. Seed: `InitWithDataIndex`.
+/// Returns registers filled with their own indices, in the blocked arrangement: item `i` of thread `t` is `first + t * NX + i`, converted.
+/// Seed: `InitWithDataIndex`.
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -61,17 +61,17 @@ where
     core::array::from_fn(|i| (first + i).convert())
 }
 
-/// Reads a block's data in the blocked arrangement: thread `t` gets elements `t * NX` to `t * NX + NX`.
+/// Reads a block's data in the blocked arrangement. Thread `t` gets elements `t * NX` to `t * NX + NX`.
 ///
-/// - `dst`: the thread's registers; an item outside `src` keeps its value.
-/// - `src`: the block's data, usually [`Global::tile`]; its length is the guard, so any length is right.
+/// - `dst`: the registers of the thread; an item outside `src` keeps its value.
+/// - `src`: the data of the block, usually [`Global::tile`]. Its length is the guard, so any length is right.
 ///
-/// A thread whose items all lie inside reads them in accesses of up to 16 bytes if `src` starts on such a boundary, and one
-/// by one otherwise. No shared memory, no barrier; threads are counted by [`Block::thread_rank`], so any block shape works.
-/// Every thread of the block may call it or not.
+/// If all items of a thread are inside, it reads them in accesses of up to 16 bytes if `src` is aligned to these, and one by one otherwise.
+/// No shared memory, no barrier. [`Block::thread_rank`] numbers the threads, so any block shape works. Every thread of the block may call
+/// it or not.
 ///
-/// Seed: `ReadData<T, NX, 1, IsBoundary>(dst, src, num)`. There the caller promises with `IsBoundary` that a tile is full,
-/// and vector access assumes alignment; here both are found out, at the cost of a compare.
+/// Seed: `ReadData<T, NX, 1, IsBoundary>(dst, src, num)`. There, the caller promises with `IsBoundary` that a tile is full, and vector
+/// access assumes alignment. Here, comparisons find out both.
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -101,13 +101,12 @@ pub fn read_data<T: Element, const NX: usize>(cx: Block<'_>, dst: &mut [T; NX], 
     src.read_items(cx.thread_rank() as usize * NX, dst);
 }
 
-/// Writes a block's data in the blocked arrangement: thread `t` writes elements `t * NX` to `t * NX + NX`, as many of them as
-/// the tile has.
+/// Writes a block's data in the blocked arrangement. Thread `t` writes elements `t * NX` to `t * NX + NX`, as far as the tile has them.
 ///
-/// - `dst`: the block's tile of the output, from [`GlobalMut::tile`](crate::GlobalMut::tile).
-/// - `src`: the thread's registers.
+/// - `dst`: the tile of the block in the output, from [`GlobalMut::tile`](crate::GlobalMut::tile).
+/// - `src`: the registers of the thread.
 ///
-/// Width, guard and scope are as for [`read_data`]. Seed: `WriteData<T, NX, 1, IsBoundary>(dst, src, num)`.
+/// Width, guard and scope are those of [`read_data`]. Seed: `WriteData<T, NX, 1, IsBoundary>(dst, src, num)`.
 #[inline(always)]
 #[track_caller]
 pub fn write_data<T: Element, const NX: usize>(cx: Block<'_>, dst: TileMut<'_, '_, T, NX>, src: &[T; NX]) {
@@ -115,11 +114,11 @@ pub fn write_data<T: Element, const NX: usize>(cx: Block<'_>, dst: TileMut<'_, '
     dst.write(src);
 }
 
-/// Reads a block's data in the blocked arrangement with a number of items a thread that is known at run time: thread `t` gets
+/// Reads a block's data in the blocked arrangement, with a number of items for each thread that is known at run time. Thread `t` gets
 /// elements `t * lens` to `t * lens + lens` in the first `lens` of its `NX` registers.
 ///
-/// `lens` is the same in all threads; more than `NX` is a fault. An item outside `src` keeps its value. One access an item: a
-/// number of items that is known when the kernel is compiled is [`read_data`]'s.
+/// `lens` must be the same in all threads; more than `NX` is a fault. An item outside `src` keeps its value. Each item is one access. If
+/// the number of items is known at compile time, use [`read_data`].
 ///
 /// Seed: `ReadData(dst, src, num, read_lens)`.
 #[track_caller]
@@ -133,7 +132,7 @@ pub fn read_data_lens<T: Element, const NX: usize>(cx: Block<'_>, dst: &mut [T; 
     }
 }
 
-/// Writes what [`read_data_lens`] reads: the first `lens` of the thread's registers become elements `t * lens` to
+/// Writes data in the arrangement of [`read_data_lens`]: the first `lens` registers of the thread become elements `t * lens` to
 /// `t * lens + lens` of the tile, as far as it has them.
 ///
 /// Seed: `WriteData(dst, src, num, read_lens)`.
@@ -185,10 +184,10 @@ fn check_lens<const NX: usize>(cx: Block<'_>, lens: usize, place: &'static Locat
     }
 }
 
-/// Reads a block's data, in the blocked arrangement of [`read_data`], into a part of each of the thread's registers, which
-/// `part` names: a field of a tuple, say, so that functors of several inputs get one argument.
+/// Reads a block's data, in the blocked arrangement of [`read_data`], into a part of each register of the thread. `part` names that part,
+/// such as a field of a tuple. So functors of several inputs can take one argument.
 ///
-/// Width and guard are as for [`read_data`]. Seed: `ReadData<T, NX, NY, ArgsT, Index, IsBoundary>`.
+/// Width and guard are those of [`read_data`]. Seed: `ReadData<T, NX, NY, ArgsT, Index, IsBoundary>`.
 ///
 /// ```
 /// use kernel_primitives::prelude::*;

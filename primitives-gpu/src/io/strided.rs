@@ -1,32 +1,31 @@
-//! Reading and writing in two dimensions.
+//! Reads and writes in two dimensions.
 
 use crate::element::{ConvertTo, Element};
 use crate::functor::{BinaryFn, UnaryFn};
 use crate::simt::Block;
 use crate::view::{Global, GlobalMut, Partition};
 
-/// The part of a matrix that a block reads or writes in two dimensions: how much of it there is, and how far apart a
-/// thread's items lie.
+/// The part of a matrix that a block reads or writes in two dimensions: its size, and the distances between the items of a thread.
 ///
-/// A thread's item `[y][x]` is in column `t + x * stride_x` of row `y`, where `t` is its [`Block::thread_idx`]`.x`; the
-/// rows begin `stride_y` elements apart. With `stride_x` at the block's width the accesses of a warp lie side by side.
+/// Item `[y][x]` of a thread is in column `t + x * stride_x` of row `y`, where `t` is its [`Block::thread_idx`]`.x`. Rows begin `stride_y`
+/// elements apart. If `stride_x` is the width of the block, the accesses of a warp are coalesced.
 ///
-/// Seed: `size_nx`, `size_ny`, `stride_nx`, `stride_ny`. There `size_ny` is compared with an offset in elements, and not at
-/// all if `NX` is 1; here it counts rows.
+/// Seed: `size_nx`, `size_ny`, `stride_nx`, `stride_ny`. There, `size_ny` is compared with an offset in elements, and not at all if `NX`
+/// is 1. Here, it counts rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Columns that there are from the block's first.
+    /// The number of columns, starting at the first column of the block.
     pub columns: usize,
-    /// Rows that there are from the block's first.
+    /// The number of rows, starting at the first row of the block.
     pub rows: usize,
-    /// Columns from a thread's item to its next one in the row.
+    /// The number of columns from an item of a thread to its next item in the row.
     pub stride_x: usize,
-    /// Elements from the beginning of a row to that of the next.
+    /// The number of elements from the beginning of a row to the beginning of the next row.
     pub stride_y: usize,
 }
 
 impl Window {
-    /// The offset of a thread's item, if the window has it.
+    /// Returns the offset of a thread's item, if the window has it.
     fn offset(&self, thread: usize, x: usize, y: usize) -> Option<usize> {
         let column = thread.saturating_add(x.saturating_mul(self.stride_x));
         if column < self.columns && y < self.rows {
@@ -37,13 +36,13 @@ impl Window {
     }
 }
 
-/// Reads in two dimensions, and converts: `dst[y][x]` is the element at column `t + x * stride_x` of row `y`.
+/// Reads in two dimensions, and converts: `dst[y][x]` is the element in column `t + x * stride_x` of row `y`.
 ///
-/// - `dst`: the thread's registers; an item outside the window keeps its value.
-/// - `src`: the block's data, from its first element. A window that leaves it is a fault.
+/// - `dst`: the registers of the thread; an item outside the window keeps its value.
+/// - `src`: the data of the block, from its first element. If the window reaches outside it, that is a fault.
 /// - `window`: see [`Window`].
 ///
-/// One access an item. No shared memory, no barrier.
+/// Each item is one access. No shared memory, no barrier.
 ///
 /// Seed: `ReadData<Tx, Ty, NX, NY, IsBoundary>(dst, src, size_nx, size_ny, stride_nx, stride_ny)`.
 ///
@@ -101,13 +100,13 @@ pub fn read_data_2d<T, U, const NX: usize, const NY: usize>(
     }
 }
 
-/// Converts, and writes in two dimensions: `src[y][x]` becomes the element at column `t + x * stride_x` of row `y`, from `first`, as far
-/// as the window has it.
+/// Converts, and writes in two dimensions: `src[y][x]` becomes the element in column `t + x * stride_x` of row `y`, counted from `first`,
+/// as far as the window has it.
 ///
-/// Guards and accesses are as for [`read_data_2d`].
+/// Guards and accesses are those of [`read_data_2d`].
 ///
-/// Seed: `WriteData<Tx, Ty, NX, NY, IsBoundary>(dst, src, size_nx, size_ny, stride_nx, stride_ny)`, which computes
-/// `size_nx - threadIdx.x` without a sign.
+/// Seed: `WriteData<Tx, Ty, NX, NY, IsBoundary>(dst, src, size_nx, size_ny, stride_nx, stride_ny)`, which computes `size_nx - threadIdx.x`
+/// with unsigned numbers.
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -161,23 +160,23 @@ pub unsafe fn write_data_2d<T, U, P, const NX: usize, const NY: usize>(
     }
 }
 
-/// Reads what a reduction combines: `dst[y][x] = f(src[index(kept, reduced)])` for the thread's `x`th kept and `y`th reduced
+/// Reads the items that a reduction combines: `dst[y][x] = f(src[index(kept, reduced)])` for the thread's `x`th kept and `y`th reduced
 /// element.
 ///
-/// - `index`: from a kept and a reduced element's number to the index in `src`: a closure over strides, or over
+/// - `index`: maps the numbers of a kept and a reduced element to the index in `src`. It is a closure over strides or over
 ///   [`BroadcastConfig`](super::BroadcastConfig)s, or another functor.
-/// - `f`: what is done with each element: a functor, such as [`Cast`](crate::functor::Cast).
+/// - `f`: is applied to each element. It is a functor, such as [`Cast`](crate::functor::Cast).
 /// - `first`: the reduced element with which the block begins.
-/// - `window`: `columns` counts kept elements and `rows` reduced ones; the block's first is 0; the strides are the distances between a
-///   thread's.
-/// - `reduce_last`: whether the fastest dimension is reduced. Then neighbouring threads (`thread_idx().x`) have neighbouring
-///   reduced elements, and `thread_idx().y` counts the kept ones; otherwise the other way round. Either way the threads of a
-///   warp read side by side.
+/// - `window`: `columns` counts kept elements and `rows` counts reduced elements. The first of the block is 0. The strides are the
+///   distances between the items of a thread.
+/// - `reduce_last`: whether the fastest dimension is reduced. If so, neighbouring threads (`thread_idx().x`) have neighbouring reduced
+///   elements, and `thread_idx().y` counts the kept ones. Otherwise it is the other way round. In both cases, the reads of a warp are
+///   coalesced.
 ///
 /// An item outside the window keeps its value. No shared memory, no barrier.
 ///
-/// Seed: `ReadDataReduce`, whose `index_cal` knows the reduced element only, and which runs on in `thread_offset` from one
-/// column to the next.
+/// Seed: `ReadDataReduce`, whose `index_cal` knows only the reduced element, and which does not reset `thread_offset` from one column to
+/// the next.
 ///
 /// ```
 /// use kernel_primitives::prelude::*;

@@ -7,12 +7,11 @@ use super::partition::{Item, Tile};
 use crate::element::Element;
 use crate::simt::Block;
 
-/// Elements in global memory that nobody writes during the launch.
+/// Elements in global memory that no one writes during the launch.
 ///
-/// A kernel parameter `x: Global<f32>` takes a `&Buffer<f32>` or a slice of one. Indexing checks the bounds: an index
-/// outside is a fault.
+/// A kernel parameter `x: Global<f32>` takes a `&Buffer<f32>` or a slice of one. Indexing checks the limits: an index outside is a fault.
 pub struct Global<'k, T> {
-    /// Nobody writes them: every thread may read each.
+    /// No one writes the elements, so every thread may read each of them.
     elements: Elements<'k, T>,
 }
 
@@ -61,7 +60,7 @@ impl<'k, T: Element> Global<'k, T> {
         if index < self.len() { Some(self[index]) } else { None }
     }
 
-    /// The elements of `range`, which must lie inside the view: else a fault.
+    /// The elements of `range`. They must be inside the view; otherwise it is a fault.
     #[track_caller]
     pub fn slice(self, range: impl RangeBounds<usize>) -> Self {
         let start = match range.start_bound() {
@@ -77,8 +76,7 @@ impl<'k, T: Element> Global<'k, T> {
         Self { elements: self.elements.slice(start, end) }
     }
 
-    /// The elements of a block's tile, which must lie inside the view: else a fault. What
-    /// [`read_data`](crate::io::read_data) reads.
+    /// The elements of a block's tile, for [`read_data`](crate::io::read_data). They must be inside the view; otherwise it is a fault.
     #[inline(always)]
     #[track_caller]
     pub fn tile<const ITEMS: usize>(self, tile: Tile<ITEMS>) -> Self {
@@ -86,15 +84,15 @@ impl<'k, T: Element> Global<'k, T> {
         self.slice(start..start + len)
     }
 
-    /// Row `row` of a matrix with `columns` elements a row, which must lie inside the view: else a fault.
+    /// Row `row` of a matrix with `columns` elements in each row. It must be inside the view; otherwise it is a fault.
     #[inline(always)]
     #[track_caller]
     pub fn row(self, row: usize, columns: usize) -> Self {
         Self { elements: self.elements.row(row, columns) }
     }
 
-    /// Reads the `N` elements from `first`; an item outside the view keeps its value. Vector accesses of up to 16 bytes
-    /// where all of them lie inside and the address is aligned for them.
+    /// Reads the `N` elements from `first`. An item outside the view keeps its value. It uses vector accesses of up to 16 bytes if all
+    /// elements are inside and the address is aligned for these accesses.
     ///
     /// ```
     /// use kernel_primitives::prelude::*;
@@ -125,7 +123,7 @@ impl<'k, T: Element> Global<'k, T> {
         unsafe { self.elements.read_items(first, items) }
     }
 
-    /// The element at `index`, which is known to lie inside: for several elements after one comparison, so that no branch lies
+    /// Reads the element at `index`, which is known to be inside. Use it to read several elements after one comparison, without a branch
     /// between their loads.
     ///
     /// # Safety
@@ -137,15 +135,15 @@ impl<'k, T: Element> Global<'k, T> {
         unsafe { self.elements.read_inside(index) }
     }
 
-    /// Whether [`read_vector_inside`](Self::read_vector_inside) can read `N` elements from `first`, and from each multiple of `N` further:
-    /// by their addresses.
+    /// Returns whether [`read_vector_inside`](Self::read_vector_inside) can read `N` elements from `first`, and from each multiple of `N`
+    /// after it. It looks only at the addresses.
     #[inline(always)]
     pub fn is_aligned<const N: usize>(self, first: usize) -> bool {
         self.elements.is_aligned::<N>(first)
     }
 
-    /// Reads the `N` elements from `first`, by accesses of up to 16 bytes, and looks at nothing before: for many vectors after one
-    /// comparison, so that no branch lies between their loads.
+    /// Reads the `N` elements from `first`, by accesses of up to 16 bytes, without any check. Use it to read many vectors after one
+    /// comparison, without a branch between their loads.
     ///
     /// # Safety
     /// All `N` elements from `first` lie inside, and [are aligned](Self::is_aligned). The emulator raises a fault otherwise.
@@ -156,7 +154,7 @@ impl<'k, T: Element> Global<'k, T> {
         unsafe { self.elements.read_vector_inside(first) }
     }
 
-    /// As [`read_vector_inside`](Self::read_vector_inside), of elements that need not be aligned.
+    /// Works as [`read_vector_inside`](Self::read_vector_inside), for elements that need not be aligned.
     ///
     /// # Safety
     /// As there, but for the alignment.
@@ -167,18 +165,18 @@ impl<'k, T: Element> Global<'k, T> {
         unsafe { self.elements.read_items_inside(first) }
     }
 
-    /// Whether the view starts on the boundary of an access of `N` elements and has a multiple of `N`: what
-    /// [`read_vectors`](Self::read_vectors) reads.
+    /// Returns whether the view is aligned for accesses of `N` elements and its length is a multiple of `N`.
+    /// [`read_vectors`](Self::read_vectors) needs this.
     #[inline(always)]
     pub fn in_vectors<const N: usize>(self) -> bool {
         self.elements.in_vectors::<N>()
     }
 
-    /// Reads `M` vectors of `N` elements, the first from `first`, the others each `stride` elements further; a vector after
-    /// the view's end keeps its value.
+    /// Reads `M` vectors of `N` elements. The first one begins at `first`, and each further one `stride` elements later. A vector after the
+    /// end of the view keeps its value.
     ///
-    /// The view is [in vectors](Self::in_vectors) and `first` and `stride` are multiples of `N`, so that a vector lies inside or
-    /// outside as a whole: else a fault. Accesses have up to 16 bytes, and no branch between them.
+    /// The view must be [in vectors](Self::in_vectors), and `first` and `stride` must be multiples of `N`, so each vector is entirely
+    /// inside or entirely outside; otherwise it is a fault. Accesses have up to 16 bytes, without a branch between them.
     #[inline(always)]
     #[track_caller]
     pub fn read_vectors<const N: usize, const M: usize>(self, first: usize, stride: usize, vectors: &mut [[T; N]; M]) {
@@ -186,10 +184,10 @@ impl<'k, T: Element> Global<'k, T> {
         unsafe { self.elements.read_vectors(first, stride, vectors) }
     }
 
-    /// Reads the `N` elements from `first`, by accesses of up to 16 bytes: as many elements as divide `N` and are a power of
-    /// two of bytes. An end outside the view is a fault.
+    /// Reads the `N` elements from `first`, by accesses of up to 16 bytes. An access has the largest number of elements that divides `N`
+    /// and whose bytes are a power of two. An end outside the view is a fault.
     ///
-    /// [`read_items`](Self::read_items) tests the alignment itself and needs no contract; this saves the test.
+    /// [`read_items`](Self::read_items) checks the alignment itself, and needs no contract. This function saves the check.
     ///
     /// # Safety
     /// The first element's address is a multiple of the access' bytes. The emulator checks it; on a GPU the launch fails

@@ -12,8 +12,8 @@ use crate::warp::unrolled;
 
 /// Elements in global memory that the threads of a launch write.
 ///
-/// A kernel parameter `out: GlobalMut<f32>` takes a `&mut Buffer<f32>` or a mutable slice of one. `P` says which thread
-/// owns which element, see [`partition`](super::partition); an owned element is written, and read back, by its owner only.
+/// A kernel parameter `out: GlobalMut<f32>` takes a `&mut Buffer<f32>` or a mutable slice of one. `P` says which thread owns which element,
+/// see [`partition`](super::partition). Only the owner of an element writes it and reads it back.
 pub struct GlobalMut<'k, T, P = PerThread> {
     elements: Elements<'k, T>,
     _partition: PhantomData<P>,
@@ -49,8 +49,8 @@ impl<'k, T: Element, P: Partition> GlobalMut<'k, T, P> {
         self.len() == 0
     }
 
-    /// The first element's address: the unsafe floor. The emulator does not see what goes through it: from now on it takes the elements as
-    /// written.
+    /// The address of the first element. It is the unsafe level below the view. The emulator does not see accesses through it: from now on
+    /// it treats the elements as written.
     #[inline(always)]
     pub fn as_mut_ptr(&mut self) -> *mut T {
         self.elements.expose();
@@ -68,7 +68,7 @@ impl<'k, T: Element, P: Partition> GlobalMut<'k, T, P> {
         unsafe { self.elements.read(index) }
     }
 
-    /// Reads the `N` elements from `first`, by vector accesses, and looks at nothing before.
+    /// Reads the `N` elements from `first`, by vector accesses, without any check.
     ///
     /// # Safety
     /// As for [`read`](Self::read), of each element; all lie inside, and [are aligned](Self::is_aligned).
@@ -79,7 +79,7 @@ impl<'k, T: Element, P: Partition> GlobalMut<'k, T, P> {
         unsafe { self.elements.read_vector_inside(first) }
     }
 
-    /// As [`read_vector_inside`](Self::read_vector_inside), of elements that need not be aligned.
+    /// Works as [`read_vector_inside`](Self::read_vector_inside), for elements that need not be aligned.
     ///
     /// # Safety
     /// As there, but for the alignment.
@@ -90,7 +90,7 @@ impl<'k, T: Element, P: Partition> GlobalMut<'k, T, P> {
         unsafe { self.elements.read_items_inside(first) }
     }
 
-    /// As [`write_items`](Self::write_items), of elements that all lie inside, without a comparison.
+    /// Works as [`write_items`](Self::write_items), for elements that are all inside, without a comparison.
     ///
     /// # Safety
     /// As for [`write`](Self::write), of each element; and all lie inside.
@@ -113,7 +113,7 @@ impl<'k, T: Element, P: Partition> GlobalMut<'k, T, P> {
         unsafe { self.elements.write(index, value) }
     }
 
-    /// Writes any element, without the check of [`write`](Self::write), which the emulator makes all the same.
+    /// Writes any element, without the check of [`write`](Self::write). The emulator still makes the check.
     ///
     /// # Safety
     /// As for [`write`](Self::write); and `index` is inside the view.
@@ -124,8 +124,8 @@ impl<'k, T: Element, P: Partition> GlobalMut<'k, T, P> {
         unsafe { self.elements.write_inside(index, value) }
     }
 
-    /// Reads the `N` elements from `first`; an item outside the view keeps its value. Vector accesses of up to 16 bytes
-    /// where all of them lie inside and the address is aligned for them.
+    /// Reads the `N` elements from `first`. An item outside the view keeps its value. It uses vector accesses of up to 16 bytes if all
+    /// elements are inside and the address is aligned for these accesses.
     ///
     /// # Safety
     /// As for [`read`](Self::read), of each element.
@@ -136,8 +136,7 @@ impl<'k, T: Element, P: Partition> GlobalMut<'k, T, P> {
         unsafe { self.elements.read_items(first, items) }
     }
 
-    /// Writes the `N` elements from `first`, as many as lie inside the view; accesses are as for
-    /// [`read_items`](Self::read_items).
+    /// Writes the `N` elements from `first`, as far as they are inside the view. Accesses are those of [`read_items`](Self::read_items).
     ///
     /// # Safety
     /// As for [`write`](Self::write), of each element.
@@ -148,15 +147,15 @@ impl<'k, T: Element, P: Partition> GlobalMut<'k, T, P> {
         unsafe { self.elements.write_items(first, items) }
     }
 
-    /// Whether [`write_vector_inside`](Self::write_vector_inside) can write `N` elements from `first`, and from each multiple of `N`
-    /// further: by their addresses.
+    /// Returns whether [`write_vector_inside`](Self::write_vector_inside) can write `N` elements from `first`, and from each multiple of
+    /// `N` after it. It looks only at the addresses.
     #[inline(always)]
     pub fn is_aligned<const N: usize>(&self, first: usize) -> bool {
         self.elements.is_aligned::<N>(first)
     }
 
-    /// Writes the `N` elements from `first`, by accesses of up to 16 bytes, and looks at nothing before: for many vectors after
-    /// one comparison, so that no branch lies between them.
+    /// Writes the `N` elements from `first`, by accesses of up to 16 bytes, without any check. Use it to write many vectors after one
+    /// comparison, without a branch between them.
     ///
     /// # Safety
     /// As for [`write`](Self::write), of each element; all lie inside, and [are aligned](Self::is_aligned).
@@ -199,8 +198,8 @@ impl<'k, T: Element> GlobalMut<'k, T, PerThread> {
 }
 
 impl<'k, T: Element> GlobalMut<'k, T, PerBlock> {
-    /// Writes this block's element, the one at the block's rank. The first thread's value is written; those of other threads are ignored.
-    /// Fewer elements than blocks are a fault.
+    /// Writes the element of this block, which is at the block's rank. The value of the first thread is written; those of other threads are
+    /// ignored. If there are fewer elements than blocks, that is a fault.
     #[track_caller]
     pub fn store(&mut self, value: T) {
         let cx = self.elements.cx();
@@ -212,8 +211,8 @@ impl<'k, T: Element> GlobalMut<'k, T, PerBlock> {
 }
 
 impl<T: Element> GlobalMut<'_, T, PerRow> {
-    /// Writes the element of a row of this block: the first thread's value, the others' are ignored. A row without an element is
-    /// a fault.
+    /// Writes the element of a row of this block. The value of the first thread is written; those of other threads are ignored. A row
+    /// without an element is a fault.
     #[inline(always)]
     #[track_caller]
     pub fn store_row(&mut self, row: Row, value: T) {
@@ -225,8 +224,8 @@ impl<T: Element> GlobalMut<'_, T, PerRow> {
 }
 
 impl<T: Element> GlobalMut<'_, T, PerWarpRow> {
-    /// Writes the element of a row of this warp: the first lane's value, the others' are ignored. A row without an element is a
-    /// fault.
+    /// Writes the element of a row of this warp. The value of the first lane is written; those of other lanes are ignored. A row without an
+    /// element is a fault.
     #[inline(always)]
     #[track_caller]
     pub fn store_row(&mut self, row: WarpRow, value: T) {
@@ -238,7 +237,7 @@ impl<T: Element> GlobalMut<'_, T, PerWarpRow> {
 }
 
 impl<'k, T: AtomicElement> GlobalMut<'k, T, Atomic> {
-    /// The element at `index`, to access atomically. An index outside the view is a fault.
+    /// The element at `index`, for atomic accesses. An index outside the view is a fault.
     #[inline(always)]
     #[track_caller]
     pub fn at(&self, index: usize) -> AtomicRef<'k, T> {
@@ -247,7 +246,7 @@ impl<'k, T: AtomicElement> GlobalMut<'k, T, Atomic> {
         unsafe { AtomicRef::new(self.elements.cx(), address, false) }
     }
 
-    /// As [`at`](Self::at), without the check, which the emulator makes all the same.
+    /// Works as [`at`](Self::at), without the check. The emulator still makes the check.
     ///
     /// # Safety
     /// `index` is inside the view.
@@ -260,7 +259,7 @@ impl<'k, T: AtomicElement> GlobalMut<'k, T, Atomic> {
 }
 
 impl<'k, T: Element, const ITEMS: usize> GlobalMut<'k, T, Tiles<ITEMS>> {
-    /// A block's tile, for [`write_data`](crate::io::write_data). It is a fault unless the tile is inside the view.
+    /// A block's tile, for [`write_data`](crate::io::write_data). It must be inside the view; otherwise it is a fault.
     #[inline(always)]
     #[track_caller]
     pub fn tile(&mut self, tile: Tile<ITEMS>) -> TileMut<'_, 'k, T, ITEMS> {
@@ -269,7 +268,7 @@ impl<'k, T: Element, const ITEMS: usize> GlobalMut<'k, T, Tiles<ITEMS>> {
 }
 
 impl<'k, T: Element, const ITEMS: usize> GlobalMut<'k, T, Rows<ITEMS>> {
-    /// A row of a matrix with `columns` elements a row, which must lie inside the view: else a fault.
+    /// A row of a matrix with `columns` elements in each row. It must be inside the view; otherwise it is a fault.
     ///
     /// # Safety
     /// All threads of the launch give the same `columns` in every call, so that no two rows overlap: a parameter of the
@@ -283,15 +282,15 @@ impl<'k, T: Element, const ITEMS: usize> GlobalMut<'k, T, Rows<ITEMS>> {
     }
 }
 
-/// The last of the steps of a block, such as the rounds of a row, that have places, if each thread has `items` elements in a step:
-/// `(step + 1) * items * block_threads` does not overflow. The steps before have more than 2^53 elements, so that no memory has this one.
+/// The last step of a block that has places, such as a round of a row, if each thread has `items` elements in a step:
+/// `(step + 1) * items * block_threads` does not overflow. The steps before it have more than 2^53 elements, so no memory has this step.
 pub(super) const fn last_step(items: usize) -> usize {
     const BLOCK_THREADS: usize = 1024;
     usize::MAX / BLOCK_THREADS / items - 1
 }
 
-/// A block's row of a [`GlobalMut`], which its threads read and write in rounds: in round `r`, thread `t` of `T` has the
-/// `ITEMS` elements from `(r * T + t) * ITEMS`, as far as the row has them.
+/// A block's row of a [`GlobalMut`], which its threads read and write in rounds. In round `r`, thread `t` of `T` has the `ITEMS` elements
+/// from `(r * T + t) * ITEMS`, as far as the row has them.
 pub struct RowMut<'v, 'k, T, const ITEMS: usize> {
     elements: Elements<'k, T>,
     rank: u32,
@@ -300,7 +299,7 @@ pub struct RowMut<'v, 'k, T, const ITEMS: usize> {
 }
 
 impl<T: Element, const ITEMS: usize> RowMut<'_, '_, T, ITEMS> {
-    /// Elements in the row.
+    /// The number of elements in the row.
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.elements.len()
@@ -312,21 +311,21 @@ impl<T: Element, const ITEMS: usize> RowMut<'_, '_, T, ITEMS> {
         self.len() == 0
     }
 
-    /// Whether the row starts on the boundary of an access of `ITEMS` elements and has a multiple of `ITEMS`: what
-    /// [`set_vectors`](Self::set_vectors) writes.
+    /// Returns whether the row is aligned for accesses of `ITEMS` elements and its length is a multiple of `ITEMS`.
+    /// [`set_vectors`](Self::set_vectors) needs this.
     #[inline(always)]
     pub fn in_vectors(&self) -> bool {
         self.elements.in_vectors::<ITEMS>()
     }
 
-    /// The first element of this thread in a round; it may lie outside. Of a round that no row can have, it is any that lies outside.
+    /// The first element of this thread in a round, which may be outside. For a round that no row can have, it is some element outside.
     #[inline(always)]
     pub fn first(&self, round: usize) -> usize {
         let round = round.min(const { last_step(ITEMS) });
         round * self.stride() + self.rank as usize * ITEMS
     }
 
-    /// Writes this thread's items of a round, as many as the row has.
+    /// Writes this thread's items of a round, as far as the row has them.
     #[inline(always)]
     #[track_caller]
     pub fn set_items(&mut self, round: usize, items: &[T; ITEMS]) {
@@ -334,8 +333,8 @@ impl<T: Element, const ITEMS: usize> RowMut<'_, '_, T, ITEMS> {
         unsafe { self.elements.write_items(self.first(round), items) }
     }
 
-    /// Writes this thread's items of `M` rounds from `round`, as many as the row has. The row is
-    /// [in vectors](Self::in_vectors): else a fault. Accesses have up to 16 bytes, and no branch between them.
+    /// Writes this thread's items of `M` rounds from `round`, as far as the row has them. The row must be [in vectors](Self::in_vectors);
+    /// otherwise it is a fault. Accesses have up to 16 bytes, without a branch between them.
     #[inline(always)]
     #[track_caller]
     pub fn set_vectors<const M: usize>(&mut self, round: usize, rounds: &[[T; ITEMS]; M]) {
@@ -343,13 +342,13 @@ impl<T: Element, const ITEMS: usize> RowMut<'_, '_, T, ITEMS> {
         unsafe { self.elements.write_vectors(self.first(round), self.stride(), rounds) }
     }
 
-    /// Elements from this thread's items of a round to those of the next.
+    /// The number of elements from this thread's items of a round to those of the next round.
     #[inline(always)]
     pub fn stride(&self) -> usize {
         self.threads as usize * ITEMS
     }
 
-    /// Reads back this thread's items of a round; those that the row does not have keep their values.
+    /// Reads back this thread's items of a round. Items that the row does not have keep their values.
     #[inline(always)]
     #[track_caller]
     pub fn get_items(&self, round: usize, items: &mut [T; ITEMS]) {
@@ -359,8 +358,8 @@ impl<T: Element, const ITEMS: usize> RowMut<'_, '_, T, ITEMS> {
 }
 
 impl<T: Element> RowMut<'_, '_, T, 1> {
-    /// Writes this thread's items of the first `N` rounds, up to 16, as many as the row has: item `i` in round `i`, which is
-    /// the striped arrangement.
+    /// Writes this thread's items of the first `N` rounds, up to 16, as far as the row has them. Item `i` is in round `i`, which is the
+    /// striped arrangement.
     #[inline(always)]
     #[track_caller]
     pub fn set_striped<const N: usize>(&mut self, items: &[T; N]) {
@@ -369,22 +368,21 @@ impl<T: Element> RowMut<'_, '_, T, 1> {
     }
 }
 
-/// A block's tile of a [`GlobalMut`]: thread `t` owns elements `t * ITEMS` to `t * ITEMS + ITEMS`, as far as the tile has
-/// them.
+/// A block's tile of a [`GlobalMut`]. Thread `t` owns elements `t * ITEMS` to `t * ITEMS + ITEMS`, as far as the tile has them.
 pub struct TileMut<'v, 'k, T, const ITEMS: usize> {
     elements: Elements<'k, T>,
     _view: PhantomData<&'v mut T>,
 }
 
 impl<T: Element, const ITEMS: usize> TileMut<'_, '_, T, ITEMS> {
-    /// Elements in the tile.
+    /// The number of elements in the tile.
     #[inline(always)]
     #[allow(clippy::len_without_is_empty, reason = "a tile is never empty")]
     pub fn len(&self) -> usize {
         self.elements.len()
     }
 
-    /// Reads this thread's items, the missing ones of a partial tile left as they are.
+    /// Reads this thread's items. Items that a partial tile does not have keep their values.
     #[inline(always)]
     #[track_caller]
     pub fn read(&self, items: &mut [T; ITEMS]) {
@@ -392,7 +390,7 @@ impl<T: Element, const ITEMS: usize> TileMut<'_, '_, T, ITEMS> {
         unsafe { self.elements.read_items(self.first(ITEMS), items) }
     }
 
-    /// Writes this thread's items, as many as a partial tile has.
+    /// Writes this thread's items, as far as a partial tile has them.
     #[inline(always)]
     #[track_caller]
     pub(crate) fn write(self, items: &[T; ITEMS]) {
@@ -400,7 +398,7 @@ impl<T: Element, const ITEMS: usize> TileMut<'_, '_, T, ITEMS> {
         unsafe { self.elements.write_items(self.first(ITEMS), items) }
     }
 
-    /// Writes the first `lens` of this thread's items to the elements from its rank times `lens`, as many as the tile has. `lens` is at
+    /// Writes the first `lens` of this thread's items to the elements from its rank times `lens`, as far as the tile has them. `lens` is at
     /// most `ITEMS`.
     #[track_caller]
     pub(crate) fn write_lens(self, items: &[T; ITEMS], lens: usize) {
@@ -424,7 +422,7 @@ impl<T: Element, const ITEMS: usize> TileMut<'_, '_, T, ITEMS> {
         unsafe { self.elements.write(index, item) }
     }
 
-    /// This thread's first element, where each has `lens`.
+    /// The first element of this thread, if each thread has `lens` elements.
     #[inline(always)]
     fn first(&self, lens: usize) -> usize {
         self.elements.cx().thread_rank() as usize * lens

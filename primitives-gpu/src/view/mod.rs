@@ -1,7 +1,7 @@
-//! Views of memory, which is what kernels and primitives access it through.
+//! Views of memory. Kernels and primitives access memory through them.
 //!
-//! A view checks every access against its length and, in the emulator, shows it to the machine. The raw pointers below
-//! are the `unsafe` floor.
+//! A view checks every access against its length, and in the emulator it reports every access to the machine. The raw pointers below are
+//! the `unsafe` level.
 
 mod elements;
 mod global;

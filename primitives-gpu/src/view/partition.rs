@@ -1,4 +1,4 @@
-//! Who may write which element of a [`GlobalMut`](crate::GlobalMut): the view's third type parameter.
+//! Partitions say which thread may write which element of a [`GlobalMut`](crate::GlobalMut). They are the view's third type parameter.
 //!
 //! | partition | owner of an element | written by |
 //! |---|---|---|
@@ -12,8 +12,8 @@
 //! | [`Atomic`] | nobody: all accesses are atomic | [`GlobalMut::at`](crate::GlobalMut::at) |
 //!
 //! The tokens come from [`Block::items`](crate::Block::items), [`Block::tiles`](crate::Block::tiles), [`Block::rows`](crate::Block::rows)
-//! and [`Block::warp_rows`](crate::Block::warp_rows), and cannot be made otherwise. In one launch, each token names elements of exactly
-//! one thread. So no two threads write the same element.
+//! and [`Block::warp_rows`](crate::Block::warp_rows), and cannot be made in another way. In one launch, each token names elements of
+//! exactly one thread. So no two threads write the same element.
 
 use core::marker::PhantomData;
 
@@ -26,28 +26,28 @@ mod sealed {
 /// A partition of a [`GlobalMut`](crate::GlobalMut): see the [module](self).
 pub trait Partition: sealed::Sealed + 'static {}
 
-/// Block by block, each thread of the block owns `ITEMS` consecutive elements of a tile of `block_threads * ITEMS`.
+/// In each block's tile of `block_threads * ITEMS` elements, each thread of the block owns `ITEMS` consecutive elements.
 pub enum Tiles<const ITEMS: usize> {}
 
-/// Each thread of the grid owns the elements at its grid-stride positions: tiles with one item a thread. So a view without a
-/// partition, such as `GlobalMut<f32>`, is written by [`set`](crate::GlobalMut::set) or, of tiles of one item a thread, by
-/// [`write_data`](crate::io::write_data).
+/// Each thread of the grid owns the elements at its grid-stride positions: tiles with one item for each thread. So
+/// [`set`](crate::GlobalMut::set) writes a view without a partition, such as `GlobalMut<f32>`, and so does
+/// [`write_data`](crate::io::write_data) with tiles of one item for each thread.
 pub type PerThread = Tiles<1>;
 
-/// Block by block, each thread of the block owns `ITEMS` elements of a tile of `block_threads * ITEMS` that are
-/// `block_threads` apart: thread `t` those from `t`.
+/// In each block's tile of `block_threads * ITEMS` elements, each thread of the block owns `ITEMS` elements that are `block_threads` apart.
+/// Those of thread `t` begin at `t`.
 pub enum Striped<const ITEMS: usize> {}
 
-/// Block by block, each warp owns `32 * ITEMS` consecutive elements of a tile, and each of its lanes `ITEMS` of these that
-/// are 32 apart; in a partial warp, as many apart as it has lanes.
+/// In each block's tile, each warp owns `32 * ITEMS` consecutive elements. Each of its lanes owns `ITEMS` of these that are 32 apart, or,
+/// in a partial warp, as many apart as it has lanes.
 pub enum WarpStriped<const ITEMS: usize> {}
 
-/// Each block owns whole rows of a matrix, grid-stride. In round `r` of a row, thread `t` of the block's `T` owns the `ITEMS` elements
-/// from `(r * T + t) * ITEMS`.
+/// Each block owns whole rows of a matrix, grid-stride. In round `r` of a row, thread `t` of the block's `T` threads owns the `ITEMS`
+/// elements from `(r * T + t) * ITEMS`.
 pub enum Rows<const ITEMS: usize> {}
 
-/// An element a row of a matrix, such as its sum: each block owns those of [its rows](crate::Block::rows), written by its first
-/// thread.
+/// One element for each row of a matrix, such as its sum. Each block owns the elements of [its rows](crate::Block::rows), and its first
+/// thread writes them.
 ///
 /// ```
 /// use kernel_primitives::Dims;
@@ -85,11 +85,12 @@ pub enum Rows<const ITEMS: usize> {}
 /// ```
 pub enum PerRow {}
 
-/// As [`PerRow`], for kernels in which a warp has a row: each warp owns the elements of
-/// [its rows](crate::Block::warp_rows), written by its first lane.
+/// Works as [`PerRow`], for kernels in which a warp has a row. Each warp owns the elements of [its rows](crate::Block::warp_rows), and its
+/// first lane writes them.
 pub enum PerWarpRow {}
 
-/// Each block owns the element of its rank, written by its first thread. The buffer has at least as many elements as the grid has blocks.
+/// Each block owns the element of its rank, and its first thread writes it. The buffer must have at least as many elements as the grid has
+/// blocks.
 ///
 /// ```
 /// use kernel_primitives::Dims;
@@ -117,7 +118,7 @@ pub enum PerWarpRow {}
 /// ```
 pub enum PerBlock {}
 
-/// No element is owned; every access is atomic.
+/// No one owns an element; every access is atomic.
 pub enum Atomic {}
 
 impl<const ITEMS: usize> sealed::Sealed for Tiles<ITEMS> {}
@@ -137,7 +138,7 @@ impl Partition for PerBlock {}
 impl sealed::Sealed for Atomic {}
 impl Partition for Atomic {}
 
-/// The index of an element that this thread owns; a token from [`Block::items`](crate::Block::items).
+/// The index of an element that this thread owns. It is a token from [`Block::items`](crate::Block::items).
 #[derive(Clone, Copy, Debug)]
 pub struct Item {
     index: usize,
@@ -157,7 +158,7 @@ impl Item {
     }
 }
 
-/// A block's tile of an index range, `ITEMS` consecutive elements a thread; a token from
+/// A block's tile of an index range, with `ITEMS` consecutive elements for each thread. It is a token from
 /// [`Block::tiles`](crate::Block::tiles).
 #[derive(Clone, Copy, Debug)]
 pub struct Tile<const ITEMS: usize> {
@@ -173,21 +174,21 @@ impl<const ITEMS: usize> Tile<ITEMS> {
         self.start
     }
 
-    /// Elements in the tile: `block_threads * ITEMS`, or fewer in the last tile.
+    /// The number of elements in the tile: `block_threads * ITEMS`, or fewer in the last tile.
     #[inline(always)]
     #[allow(clippy::len_without_is_empty, reason = "a tile is never empty")]
     pub fn len(self) -> usize {
         self.len
     }
 
-    /// How many of this thread's items the tile has: `ITEMS`, or fewer, down to none, in the last tile.
+    /// The number of this thread's items that the tile has: `ITEMS`, or fewer, down to none, in the last tile.
     #[inline(always)]
     pub fn valid_items(self, cx: Block<'_>) -> usize {
         self.len.saturating_sub(cx.thread_rank() as usize * ITEMS).min(ITEMS)
     }
 }
 
-/// The number of a row that this block owns; a token from [`Block::rows`](crate::Block::rows).
+/// The number of a row that this block owns. It is a token from [`Block::rows`](crate::Block::rows).
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     index: usize,
@@ -207,7 +208,7 @@ impl Row {
     }
 }
 
-/// The number of a row that this warp owns; a token from [`Block::warp_rows`](crate::Block::warp_rows).
+/// The number of a row that this warp owns. It is a token from [`Block::warp_rows`](crate::Block::warp_rows).
 #[derive(Clone, Copy, Debug)]
 pub struct WarpRow {
     index: usize,

@@ -1,12 +1,12 @@
-//! Shared memory: one arena a block, cut into typed storages at compile time.
+//! Shared memory: one arena for each block, which is divided into typed storages at compile time.
 //!
-//! A collective declares its storage as a type with a size, a [`SharedStorage`], and takes it as `&mut Shared<S>`. Inside, it cuts the
-//! storage into [`SharedArray`]s, the `unsafe` floor: element and vector access without checks on the GPU, and with all of them in the
-//! emulator. [`Shared::enter`] and [`Shared::enter_double_buffered`] make the barrier that a reuse by another collective needs. Phases
-//! that do not overlap in time share their memory through [`Shared::phase`], and [`Phases`] is large enough for any of several storages.
+//! A collective declares its storage as a type with a size, a [`SharedStorage`], and takes it as `&mut Shared<S>`. It divides the storage
+//! into [`SharedArray`]s. These are the `unsafe` level: element and vector access without checks on the GPU, and with all checks in the
+//! emulator. [`Shared::enter`] and [`Shared::enter_double_buffered`] make the barrier that a reuse by another collective needs. Phases that
+//! do not overlap in time can share memory through [`Shared::phase`]; [`Phases`] is large enough for any one of several storages.
 //!
-//! A storage that threads access by themselves, without a collective, such as an array, has no such protocol: [`StorageAccess`]
-//! says so, and [`Shared::phase`] keeps it apart from collectives.
+//! Threads can access a storage such as an array by themselves, without a collective. Such a storage has no such protocol:
+//! [`StorageAccess`] says so, and [`Shared::phase`] keeps it apart from collectives.
 
 use core::marker::PhantomData;
 use core::mem::{align_of, size_of};
@@ -27,10 +27,10 @@ pub use array::SharedArray;
 pub(crate) use array::{group_copies, wait_for_copies, wait_for_copies_but_last};
 pub use elements::SharedSlice;
 
-/// A type that lives in shared memory: arrays of elements, and the storages that collectives declare.
+/// A type that is stored in shared memory: arrays of elements, and the storages that collectives declare.
 ///
-/// A storage whose size is computed, from const parameters say, is a type without fields that names its `BYTES` and
-/// `ALIGN`: nothing but addresses is ever made of it.
+/// If the size of a storage is computed, for example from const parameters, the storage is a type without fields that names its `BYTES` and
+/// `ALIGN`. Only addresses are ever made from it.
 ///
 /// ```
 /// use core::marker::PhantomData;
@@ -57,27 +57,27 @@ pub use elements::SharedSlice;
             says `SharedSlice<u32>`; for a collective its storage, such as `Shared<ReduceStorage<u32>>`"
 )]
 pub unsafe trait SharedStorage: Sized + 'static {
-    /// Bytes to reserve.
+    /// The number of bytes to reserve.
     const BYTES: usize = size_of::<Self>();
     /// Alignment, a power of two up to 16.
     const ALIGN: usize = align_of::<Self>();
     /// What accesses the storage.
     #[doc(hidden)]
     const ACCESS: StorageAccess = StorageAccess::Collectives;
-    /// Bytes of an element, by which reports count; 0 if kernels do not index it.
+    /// The number of bytes of an element, by which reports count; 0 if kernels do not index the storage.
     #[doc(hidden)]
     const ELEMENT_BYTES: usize = 0;
 }
 
-/// What accesses a storage, which decides whether its memory can be that of several phases.
+/// What accesses a storage. This decides whether several phases can share its memory.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StorageAccess {
-    /// Collectives, which begin by [`Shared::enter`] or a function like it.
+    /// Collectives, which begin with [`Shared::enter`] or a similar function.
     Collectives,
-    /// Each thread by itself, after the barrier of [`Shared::phase`] and up to the next one.
+    /// Each thread by itself, between the barrier of [`Shared::phase`] and the next barrier.
     Threads,
-    /// Each thread by itself, and the hardware: nothing else may ever be there.
+    /// Each thread by itself, and the hardware. Nothing else may ever be in this memory.
     Alone,
 }
 
@@ -88,7 +88,7 @@ unsafe impl<T: Element, const N: usize> SharedStorage for [T; N] {
 }
 
 /// Memory for any one of several storages at a time: `Phases<(ScanStorage<f32>, ReduceStorage<f32>)>` has the size of the largest.
-/// [`Shared::phase`] gives the memory to one after the other.
+/// [`Shared::phase`] gives the memory to one storage after the other.
 pub struct Phases<S>(PhantomData<S>);
 
 macro_rules! phases {
@@ -115,10 +115,10 @@ const fn largest(numbers: &[usize]) -> usize {
 
 /// A storage of type `S` in the block's shared memory.
 ///
-/// A kernel parameter `mut shared: Shared<ReduceStorage<f32>>` is not passed at the launch: the launcher adds up the sizes.
-/// All threads of the block see the same memory. A collective borrows it mutably and remembers the use; the next
-/// collective on it starts with a barrier, which [`Shared::sync`] can do earlier.
-// One layout for every `S`, which `phase` relies on.
+/// A kernel parameter `mut shared: Shared<ReduceStorage<f32>>` is not passed at the launch: the launcher adds up the sizes. All threads of
+/// the block see the same memory. A collective borrows it mutably, and remembers the use. The next collective on it starts with a barrier;
+/// [`Shared::sync`] can make that barrier earlier.
+// All `S` have one layout, which `phase` needs.
 #[repr(C)]
 pub struct Shared<'k, S> {
     cx: Block<'k>,
@@ -126,7 +126,7 @@ pub struct Shared<'k, S> {
     /// The last use: [`UNUSED`], [`USED`], or, with the length of the halves times four, [`DOUBLE_BUFFERED`], or, with the size of a
     /// slot times four, [`BY_OWNERS`].
     last: usize,
-    /// Where the half that is in use starts.
+    /// The beginning of the half that is in use.
     half: u32,
     _borrowed: Borrowed<'k, S>,
 }
@@ -138,7 +138,7 @@ const USED: usize = 1;
 /// Other threads may still read the half that is in use. Two bits, so that the compiler keeps the comparisons with this and
 /// `UNUSED` apart, and finds in a loop of such uses that one of them always holds.
 const DOUBLE_BUFFERED: usize = 3;
-/// Other threads may still read what they own, and what is written after a barrier only.
+/// Other threads may still read the slots that they own, and data that is written only after a barrier.
 const BY_OWNERS: usize = 2;
 
 impl<'k, S: SharedStorage> Shared<'k, S> {
@@ -159,7 +159,7 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
         self.cx
     }
 
-    /// Begins a collective's use of the storage: a barrier if it was used before.
+    /// Begins a collective's use of the storage. There is a barrier if the storage was used before.
     #[track_caller]
     pub fn enter(&mut self) {
         if self.last != UNUSED {
@@ -168,12 +168,11 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
         self.last = USED;
     }
 
-    /// Begins a collective's use of one half of the storage, the halves being `half` bytes each: returns where the half
-    /// starts, 0 or `half`.
+    /// Begins a collective's use of one half of the storage. Each half has `half` bytes. Returns where the half starts, 0 or `half`.
     ///
-    /// For a collective that writes, has one barrier, and then only reads. Uses with halves of one length then need no
-    /// barrier between them: when a thread comes to the same half again, the barrier of the use in between has told it that
-    /// all threads have read. A barrier comes first only after another kind of use.
+    /// This is for a collective that writes, has one barrier, and then only reads. Uses with halves of one length need no barrier between
+    /// them: when a thread comes to the same half again, the barrier of the use in between has shown that all threads have read. There is a
+    /// barrier first only after another kind of use.
     #[track_caller]
     pub fn enter_double_buffered(&mut self, half: usize) -> usize {
         let last = half * 4 + DOUBLE_BUFFERED;
@@ -185,13 +184,12 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
         self.half as usize
     }
 
-    /// Begins a collective's use of the storage by slots that threads own, `slot` bytes each; a thread's place is the same in
-    /// all such uses with that size.
+    /// Begins a collective's use of the storage by slots that threads own, with `slot` bytes each. A thread has the same place in all such
+    /// uses with that size.
     ///
-    /// For a collective in which each thread writes its own slot, then comes a barrier, then other writes and reads, then
-    /// another barrier, and from there each thread only reads: its own slot, and parts that are written between barriers
-    /// only. Uses with slots of one size then need no barrier between them. A barrier comes first only after another kind of
-    /// use.
+    /// This is for a collective with these steps. Each thread writes its own slot; barrier; other writes and reads; barrier; from there on,
+    /// each thread only reads: its own slot, and parts that are written only between barriers. Uses with slots of one size need no barrier
+    /// between them. There is a barrier first only after another kind of use.
     #[track_caller]
     pub(crate) fn enter_by_owners(&mut self, slot: usize) {
         let by_owners = slot * 4 + BY_OWNERS;
@@ -201,7 +199,7 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
         self.last = by_owners;
     }
 
-    /// A barrier, after which a collective need not begin with one.
+    /// Makes a barrier, after which a collective need not begin with one.
     #[inline(always)]
     #[track_caller]
     pub fn sync(&mut self) {
@@ -209,12 +207,12 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
         self.last = UNUSED;
     }
 
-    /// The same memory as the storage of another phase. What it held is lost, and the memory remembers its use through
-    /// either: a collective on it starts with the barrier that it needs.
+    /// Returns the same memory as the storage of another phase. Its previous contents are lost. The memory remembers its use through either
+    /// storage, so a collective on it starts with the barrier that it needs.
     ///
-    /// For an array, whose elements each thread accesses by itself, that barrier is made here: all threads of the block call
-    /// this, as they call a collective. An array's own memory has no other phases, for nothing would part them from the
-    /// accesses: name both in [`Phases`].
+    /// For an array, whose elements each thread accesses by itself, this call makes that barrier, so all threads of the block must call it,
+    /// as they call a collective. The memory of an array itself has no other phases, because nothing would separate them from the accesses:
+    /// name both in [`Phases`].
     ///
     /// ```
     /// use kernel_primitives::prelude::*;
@@ -271,8 +269,8 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
         self.phase_checked()
     }
 
-    /// As [`phase`](Self::phase), but it is a fault, not a compile error, if the memory is too small: for generic code with branches
-    /// that are taken only where the storage fits. The comparison is one of constants.
+    /// Works as [`phase`](Self::phase), but memory that is too small is a fault, and not a compile error. This is for generic code with
+    /// branches that run only if the storage fits. The comparison is one of constants.
     #[track_caller]
     pub fn phase_checked<U: SharedStorage>(&mut self) -> &mut Shared<'k, U> {
         const {
@@ -293,8 +291,8 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
         unsafe { &mut *core::ptr::from_mut(self).cast() }
     }
 
-    /// `len` elements from byte `offset`: the floor that collectives stand on. A part outside the storage, or one that is
-    /// not aligned, is a fault; where the numbers are constants, the check is made at compile time.
+    /// Returns `len` elements from byte `offset`, for collectives. A part outside the storage, or one that is not aligned, is a fault. If
+    /// the numbers are constants, the check is made at compile time.
     #[track_caller]
     pub fn array<T: Copy>(&self, offset: usize, len: usize) -> SharedArray<'k, T> {
         let end = len.saturating_mul(size_of::<T>()).saturating_add(offset);
@@ -306,8 +304,8 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
         SharedArray { cx: self.cx, address, len, _borrowed: PhantomData }
     }
 
-    /// The storage's address: the unsafe floor. The emulator does not see what goes through it: from now on it takes the storage as
-    /// written.
+    /// The address of the storage. It is the unsafe level below the view. The emulator does not see accesses through it: from now on it
+    /// treats the storage as written.
     #[inline(always)]
     pub fn as_mut_ptr(&mut self) -> *mut S {
         #[cfg(not(target_arch = "nvptx64"))]

@@ -1,4 +1,4 @@
-//! Barriers at which some threads of a block arrive and for which others wait.
+//! Barriers at which some threads of a block arrive, and for which others wait.
 
 use core::panic::Location;
 
@@ -11,22 +11,21 @@ use crate::simt::{AtomicOrder, AtomicRef, Block, FULL_MASK, FaultKind, WARP};
 #[cfg(not(target_arch = "nvptx64"))]
 mod emulated;
 
-/// Nanoseconds between two looks at a barrier, where a look takes no time itself.
+/// The nanoseconds between two looks at a barrier, if a look itself takes no time.
 const WAIT: u32 = 20;
 
-/// `N` split barriers between the warps of a block: the storage of a kernel whose warps have a task each and hand memory on to each
-/// other.
+/// `N` split barriers between the warps of a block. They are the storage of a kernel whose warps have different tasks and pass memory to
+/// each other.
 ///
-/// A barrier goes through phases, and a phase is over once as many warps have [arrived](Shared::arrive) as the barrier
-/// [takes](Shared::begin). Who arrives goes on; who [waits](Shared::wait) for the phase sees what was in memory for those
-/// that arrived. So the threads of a block need not be all in one place, as they must for
-/// [`Block::barrier`](crate::Block::barrier). The block is one of whole warps.
+/// A barrier goes through phases. A phase ends when as many warps have [arrived](Shared::arrive) as the barrier [takes](Shared::begin). A
+/// warp that arrives goes on. A warp that [waits](Shared::wait) for the phase then sees the memory accesses of those that arrived. So the
+/// threads of a block need not all be in one place, as [`Block::barrier`](crate::Block::barrier) requires. The block must have whole warps.
 ///
-/// Lanes of one warp are not ordered where they arrive, nor where they wait: what they exchange takes a
+/// The barrier does not order the lanes of one warp, neither where they arrive nor where they wait. To exchange data, they need a
 /// [`Block::sync_warp`](crate::Block::sync_warp).
 ///
-/// PTX's `mbarrier`, CUDA C++'s `cuda::barrier`: in hardware from sm_80, by atomics before. The emulator does both, by the architecture
-/// that it stands for.
+/// In PTX, this is `mbarrier`, and in CUDA C++ `cuda::barrier`. It uses the hardware from sm_80 on, and atomics on earlier architectures.
+/// The emulator does both, depending on the architecture that it emulates.
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -85,12 +84,12 @@ unsafe impl<const N: usize> SharedStorage for SplitBarriers<N> {
     const ACCESS: StorageAccess = StorageAccess::Alone;
 }
 
-/// Which of a barrier's phases is meant, of those with even and those with odd numbers: even by default, as the first one is.
+/// Whether a phase has an even or an odd number. The default is even, as the first phase is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parity(u32);
 
 impl Parity {
-    /// The parity of the phase before and of the one after.
+    /// The parity of the previous phase and of the next one.
     #[inline(always)]
     pub fn other(self) -> Self {
         Self(self.0 ^ 1)
@@ -98,9 +97,9 @@ impl Parity {
 }
 
 impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
-    /// Begins the barrier `index`, each of whose phases takes the arrivals of `warps` warps. One thread does, once a kernel, and a barrier
-    /// of the block follows before any warp uses it. An index outside is a fault, and so are more warps than the block has, none, or a
-    /// block that is not of whole warps.
+    /// Initialises the barrier `index`. Each of its phases takes the arrivals of `warps` warps. One thread calls this once in a kernel, and
+    /// a barrier of the block must follow before any warp uses the barrier. These are faults: an index outside, no warps, more warps than
+    /// the block has, and a block without whole warps.
     #[track_caller]
     pub fn begin(&self, index: usize, warps: u32) {
         let (cx, barrier) = (self.cx(), self.barrier(index));
@@ -114,7 +113,7 @@ impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
             true => unsafe { nvptx::split_barrier_begin(barrier.as_mut_ptr(), warps * WARP) },
             false => word(barrier).store(warps as u64),
         }
-        // No atomic, so that the emulator reports a warp that uses the barrier although nothing lies in between.
+        // This is no atomic, so the emulator reports a warp that uses the barrier although there was no barrier of the block in between.
         #[cfg(not(target_arch = "nvptx64"))]
         // SAFETY: any bits are a barrier's, and they are written at once.
         unsafe {
@@ -122,11 +121,12 @@ impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
         }
     }
 
-    /// Arrives and goes on: what a lane did before happens before what those do that wait for the phase. All lanes of the warp call it.
+    /// Arrives, and goes on. The earlier accesses of a lane happen before the later accesses of the lanes that wait for the phase. All
+    /// lanes of the warp call it.
     #[track_caller]
     pub fn arrive(&self, index: usize) {
         let (cx, barrier) = (self.cx(), self.barrier(index));
-        // Each lane by itself, not one for all after they have met: so do tools understand it that look for races.
+        // Each lane arrives by itself, not one for all after they have met. Tools that look for races understand it that way.
         if in_hardware(cx) {
             #[cfg(target_arch = "nvptx64")]
             // SAFETY: inside; of a barrier that has not begun it changes no more than its word.
@@ -143,8 +143,8 @@ impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
         }
     }
 
-    /// Waits until the barrier's phase of this parity is over: the one that is on, or else the one before it. Before the first
-    /// phase one of odd parity counts as over. All lanes of the warp call it.
+    /// Waits until the barrier's phase of this parity is over. That is the current phase, or otherwise the phase before it. Before the
+    /// first phase, a phase of odd parity counts as over. All lanes of the warp call it.
     #[track_caller]
     pub fn wait(&self, index: usize, parity: Parity) {
         let (cx, barrier) = (self.cx(), self.barrier(index));
@@ -155,7 +155,7 @@ impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
                 // SAFETY: inside; of a barrier that has not begun it changes no more than its word.
                 while !unsafe { nvptx::split_barrier_try(barrier.as_mut_ptr(), parity.0) } {
                     turns = turns.wrapping_add(1);
-                    // Whether a thread has faulted, all threads learn in one place: who asks there often, waits there.
+                    // All threads learn of a fault at one place in memory. A thread that asks often waits there.
                     if turns.is_multiple_of(32) {
                         cx.spin(WAIT);
                     } else if nvptx::arch() < 900 {
@@ -169,8 +169,8 @@ impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
             }
             return;
         }
-        // Each lane looks itself. Once the launch has faulted, `spin` ends who calls it: if that were the first lane alone, the others
-        // would go on without an end, since nothing would hold them any more.
+        // Each lane looks by itself. After a fault of the launch, `spin` ends the lane that calls it. If that were the first lane alone,
+        // the others would go on without an end, because nothing would hold them any more.
         while !is_over(word(barrier).order(AtomicOrder::Acquire).load(), parity) {
             cx.spin(WAIT);
         }
@@ -186,16 +186,18 @@ impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
     }
 }
 
-/// Whether the architecture has such barriers; else a word counts the warps that arrived by [`ARRIVAL`], with how many a phase takes below.
+/// Returns whether the architecture has such barriers. If not, a word counts the warps that arrived by [`ARRIVAL`], and has the number of
+/// warps of a phase below that.
 #[inline(always)]
 fn in_hardware(cx: Block<'_>) -> bool {
     cx.arch() >= 800
 }
 
-/// An arrival in the word of a barrier. A phase takes fewer warps than this, and the count above them is not full in the life of a kernel.
+/// An arrival in the word of a barrier. A phase takes fewer warps than this, and the count above them does not overflow while a kernel
+/// runs.
 const ARRIVAL: u64 = 1 << 8;
 
-/// Whether a barrier with this word is past a phase of this parity, which is the one before the phase that is on.
+/// Returns whether a barrier with this word is past a phase of this parity, which is the phase before the current one.
 #[inline(always)]
 fn is_over(word: u64, parity: Parity) -> bool {
     let (arrived, takes) = (word / ARRIVAL, word % ARRIVAL);
@@ -212,7 +214,7 @@ fn word(barrier: SharedArray<'_, u64>) -> AtomicRef<'_, u64> {
 mod tests {
     use super::*;
 
-    /// The word of a barrier whose phases take so many warps, after so many arrivals.
+    /// The word of a barrier after `arrivals` arrivals, if its phases take `takes` warps.
     fn word_after(arrivals: u64, takes: u64) -> u64 {
         (0..64).filter(|bit| arrivals >> bit & 1 != 0).fold(takes, |word, bit| word + (ARRIVAL << bit))
     }

@@ -1,4 +1,4 @@
-//! Tiles that neighbouring threads write neighbouring elements of.
+//! Tiles in which neighbouring threads write neighbouring elements.
 
 use core::marker::PhantomData;
 
@@ -8,8 +8,8 @@ use super::partition::{Striped, Tile, WarpStriped};
 use crate::element::Element;
 use crate::simt::Block;
 
-/// A block's tile of a [`GlobalMut`] whose partition is [`Striped`] or [`WarpStriped`]: a thread owns `ITEMS` elements that
-/// are a step apart, as far as the tile has them.
+/// A block's tile of a [`GlobalMut`] whose partition is [`Striped`] or [`WarpStriped`]. A thread owns `ITEMS` elements that are one step
+/// apart, as far as the tile has them.
 pub struct StripedMut<'v, 'k, T, const ITEMS: usize> {
     elements: Elements<'k, T>,
     first: usize,
@@ -17,13 +17,13 @@ pub struct StripedMut<'v, 'k, T, const ITEMS: usize> {
     _view: PhantomData<&'v mut T>,
 }
 
-/// A thread's first element in the striped arrangement of a tile, and how far its elements are apart.
+/// The first element of a thread in the striped arrangement of a tile, and the distance of its elements.
 #[inline(always)]
 pub(crate) fn stripe(cx: Block<'_>) -> (usize, usize) {
     (cx.thread_rank() as usize, cx.block_threads() as usize)
 }
 
-/// As [`stripe`], in the warp-striped arrangement.
+/// Works as [`stripe`], in the warp-striped arrangement.
 #[inline(always)]
 pub(crate) fn warp_stripe<const ITEMS: usize>(cx: Block<'_>) -> (usize, usize) {
     let before = cx.thread_rank() as usize - cx.lane() as usize;
@@ -31,8 +31,7 @@ pub(crate) fn warp_stripe<const ITEMS: usize>(cx: Block<'_>) -> (usize, usize) {
 }
 
 impl<'k, T: Element, const ITEMS: usize> GlobalMut<'k, T, Striped<ITEMS>> {
-    /// A block's tile, which must lie inside the view: else a fault. What
-    /// [`store_striped`](crate::block::store_striped) writes.
+    /// A block's tile, for [`store_striped`](crate::block::store_striped). It must be inside the view; otherwise it is a fault.
     #[inline(always)]
     #[track_caller]
     pub fn tile(&mut self, tile: Tile<ITEMS>) -> StripedMut<'_, 'k, T, ITEMS> {
@@ -41,8 +40,7 @@ impl<'k, T: Element, const ITEMS: usize> GlobalMut<'k, T, Striped<ITEMS>> {
 }
 
 impl<'k, T: Element, const ITEMS: usize> GlobalMut<'k, T, WarpStriped<ITEMS>> {
-    /// A block's tile, which must lie inside the view: else a fault. What
-    /// [`store_striped`](crate::block::store_striped) writes.
+    /// A block's tile, for [`store_striped`](crate::block::store_striped). It must be inside the view; otherwise it is a fault.
     #[inline(always)]
     #[track_caller]
     pub fn tile(&mut self, tile: Tile<ITEMS>) -> StripedMut<'_, 'k, T, ITEMS> {
@@ -59,17 +57,17 @@ impl<'k, T: Element, const ITEMS: usize> StripedMut<'_, 'k, T, ITEMS> {
         Self { elements, first, step, _view: PhantomData }
     }
 
-    /// Elements in the tile.
+    /// The number of elements in the tile.
     #[inline(always)]
     #[allow(clippy::len_without_is_empty, reason = "a tile is never empty")]
     pub fn len(&self) -> usize {
         self.elements.len()
     }
 
-    /// Writes this thread's items, as many as a partial tile has.
+    /// Writes this thread's items, as far as a partial tile has them.
     #[track_caller]
     pub(crate) fn write(self, items: &[T; ITEMS]) {
-        // One compare for a full tile.
+        // A full tile needs one comparison.
         let full = self.first + (ITEMS - 1) * self.step < self.len();
         let mut i = 0;
         while i < ITEMS {

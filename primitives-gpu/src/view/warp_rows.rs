@@ -1,4 +1,4 @@
-//! Rows that warps write together, each a contiguous part.
+//! Rows that the warps of a block write together. Each warp has a contiguous part.
 
 use core::marker::PhantomData;
 
@@ -9,11 +9,11 @@ use super::{Global, GlobalMut};
 use crate::element::Element;
 
 /// A block's row of a [`GlobalMut`] in tiles of `block_threads * ITEMS * ROUNDS` elements. Each warp has a contiguous part of a tile, in
-/// the order of the warps, and in round `r` lane `l` of its `L` lanes the `ITEMS` elements of that part from `(r * L + l) * ITEMS`, as far
+/// the order of the warps. In round `r`, lane `l` of its `L` lanes has the `ITEMS` elements of that part from `(r * L + l) * ITEMS`, as far
 /// as the row has them.
 ///
-/// From [`GlobalMut::row_by_warps`]. A warp reads and writes side by side, and yet what comes before a warp's part is what the
-/// warps before it have: the arrangement of [`block_inclusive_scan_rounds`](crate::block::block_inclusive_scan_rounds).
+/// It comes from [`GlobalMut::row_by_warps`]. The accesses of a warp are coalesced, and still the elements before a warp's part are those
+/// of earlier warps. This is the arrangement of [`block_inclusive_scan_rounds`](crate::block::block_inclusive_scan_rounds).
 pub struct WarpRowMut<'v, 'k, T, const ITEMS: usize, const ROUNDS: usize> {
     elements: Elements<'k, T>,
     first: u32,
@@ -22,7 +22,7 @@ pub struct WarpRowMut<'v, 'k, T, const ITEMS: usize, const ROUNDS: usize> {
 }
 
 impl<'k, T: Element, const ITEMS: usize> GlobalMut<'k, T, Rows<ITEMS>> {
-    /// A row of a matrix with `columns` elements a row, as [`row`](Self::row), whose warps have contiguous parts of it.
+    /// A row of a matrix with `columns` elements in each row, as [`row`](Self::row), whose warps have contiguous parts of it.
     ///
     /// # Safety
     /// As for [`row`](Self::row). All threads of the block call this for the row, with equal `ROUNDS`; after accesses in
@@ -43,7 +43,7 @@ impl<'k, T: Element, const ITEMS: usize> GlobalMut<'k, T, Rows<ITEMS>> {
 }
 
 impl<T: Element, const ITEMS: usize, const ROUNDS: usize> WarpRowMut<'_, '_, T, ITEMS, ROUNDS> {
-    /// Elements in the row.
+    /// The number of elements in the row.
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.elements.len()
@@ -55,42 +55,42 @@ impl<T: Element, const ITEMS: usize, const ROUNDS: usize> WarpRowMut<'_, '_, T, 
         self.len() == 0
     }
 
-    /// Elements in a tile; the last one of the row may have fewer.
+    /// The number of elements in a tile. The last tile of the row may have fewer.
     #[inline(always)]
     pub fn tile(&self) -> usize {
         self.elements.cx().block_threads() as usize * (ITEMS * ROUNDS)
     }
 
-    /// This thread's first element of a tile; it may lie outside. Of a tile that no row can have, it is any that lies outside.
+    /// The first element of this thread in a tile, which may be outside. For a tile that no row can have, it is some element outside.
     #[inline(always)]
     pub fn first(&self, tile: usize) -> usize {
         let tile = tile.min(const { last_step(ITEMS * ROUNDS) });
         tile * self.tile() + self.first as usize
     }
 
-    /// Elements from this thread's items of a round to those of the next.
+    /// The number of elements from this thread's items of a round to those of the next round.
     #[inline(always)]
     pub fn stride(&self) -> usize {
         self.stride as usize
     }
 
-    /// Whether the row starts on the boundary of an access of `ITEMS` elements and has a multiple of `ITEMS`: what
-    /// [`set_vectors`](Self::set_vectors) writes.
+    /// Returns whether the row is aligned for accesses of `ITEMS` elements and its length is a multiple of `ITEMS`.
+    /// [`set_vectors`](Self::set_vectors) needs this.
     #[inline(always)]
     pub fn in_vectors(&self) -> bool {
         self.elements.in_vectors::<ITEMS>()
     }
 
-    /// Reads this thread's items of a tile of `row`, which is as long as this one. Items after its end keep their values.
-    /// Accesses and faults are as for [`Global::read_vectors`].
+    /// Reads this thread's items of a tile of `row`, which must be as long as this row. Items after its end keep their values. Accesses and
+    /// faults are those of [`Global::read_vectors`].
     #[inline(always)]
     #[track_caller]
     pub fn read_vectors_of(&self, row: Global<'_, T>, tile: usize, items: &mut [[T; ITEMS]; ROUNDS]) {
         row.read_vectors(self.first(tile), self.stride(), items);
     }
 
-    /// Writes this thread's items of a tile, as many as the row has. The row is [in vectors](Self::in_vectors): else a fault.
-    /// Accesses have up to 16 bytes, and no branch between them.
+    /// Writes this thread's items of a tile, as far as the row has them. The row must be [in vectors](Self::in_vectors); otherwise it is a
+    /// fault. Accesses have up to 16 bytes, without a branch between them.
     #[inline(always)]
     #[track_caller]
     pub fn set_vectors(&mut self, tile: usize, items: &[[T; ITEMS]; ROUNDS]) {

@@ -1,4 +1,4 @@
-//! Parts of a storage, as collectives use them, and asynchronous copies into them.
+//! Parts of a storage for collectives, and asynchronous copies into them.
 
 use core::mem::size_of;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -13,8 +13,8 @@ use crate::simt::emulated::{AccessKind, Space};
 use crate::simt::{AtomicElement, AtomicRef, Block};
 use crate::view::raw::{self, Borrowed};
 
-/// Elements in a part of a storage, as a collective uses them: uninitialised, unchecked on the GPU, and shown to the
-/// emulator, which checks bounds and alignment as well.
+/// Elements in a part of a storage, for collectives. They are uninitialised. Accesses are not checked on the GPU. The emulator sees them,
+/// and checks limits and alignment.
 ///
 /// The accesses are plain loads and stores, which the compiler may combine and reorder between barriers.
 pub struct SharedArray<'k, T> {
@@ -50,7 +50,7 @@ impl<'k, T: Element> SharedArray<'k, T> {
         }
     }
 
-    /// Reads the element that starts `offset` bytes into the array: an index that steps by elements without being multiplied.
+    /// Reads the element that starts `offset` bytes into the array. So an index can step by elements without a multiplication.
     ///
     /// # Safety
     /// As for [`load`](Self::load); and `offset` is a multiple of the element's size.
@@ -81,8 +81,8 @@ impl<'k, T: Element> SharedArray<'k, T> {
         }
     }
 
-    /// Writes an element whose index is data. An index outside is a fault. If several threads write the element, one of their values
-    /// stays, and the emulator reports the race.
+    /// Writes an element whose index is data. An index outside is a fault. If several threads write the element, it keeps the value of one
+    /// of them, and the emulator reports the race.
     ///
     /// # Safety
     /// No other thread reads the element without a barrier in between, and none takes it for a value that it may not be after
@@ -93,8 +93,8 @@ impl<'k, T: Element> SharedArray<'k, T> {
         shared_set(self.cx, self.address, self.len, index, value);
     }
 
-    /// Reads `N` elements from `index`, by accesses of up to 16 bytes: as many elements as divide `N` and are a power of
-    /// two of bytes.
+    /// Reads `N` elements from `index`, by accesses of up to 16 bytes. An access has the largest number of elements that divides `N` and
+    /// whose bytes are a power of two.
     ///
     /// # Safety
     /// As for [`load`](Self::load), for each element; and the first lies at a multiple of the access' bytes.
@@ -117,8 +117,8 @@ impl<'k, T: Element> SharedArray<'k, T> {
         }
     }
 
-    /// Begins to copy `N` elements, 4, 8 or 16 bytes, from global memory to `index` on. They are there for this thread after
-    /// [`wait_for_copies`].
+    /// Begins to copy `N` elements, which have 4, 8 or 16 bytes together, from global memory to the elements from `index`. This thread can
+    /// read them after [`wait_for_copies`].
     ///
     /// # Safety
     /// As for [`store_items`](Self::store_items), and as for reading `from`; and that is aligned to as many bytes.
@@ -157,7 +157,7 @@ impl<'k, T: Element> SharedArray<'k, T> {
         }
     }
 
-    /// An element, to access atomically, at block scope unless asked otherwise.
+    /// An element for atomic accesses, at block scope unless set otherwise.
     ///
     /// # Safety
     /// `index` is inside, and other accesses than atomic ones have a barrier in between.
@@ -178,7 +178,7 @@ impl<'k, T: Element> SharedArray<'k, T> {
         self.cx
     }
 
-    /// The first element's address, for what the hardware does with it.
+    /// The address of the first element, for the hardware.
     #[inline(always)]
     pub(in crate::view) fn as_mut_ptr(self) -> *mut T {
         self.address
@@ -197,7 +197,7 @@ impl<'k, T: Element> SharedArray<'k, T> {
 }
 
 impl<T: Copy> SharedArray<'_, T> {
-    /// As [`load`](Self::load), of what need not be an element.
+    /// Works as [`load`](Self::load), for types that need not be elements.
     ///
     /// # Safety
     /// As for [`load`](Self::load).
@@ -213,7 +213,7 @@ impl<T: Copy> SharedArray<'_, T> {
         }
     }
 
-    /// As [`store`](Self::store), of what need not be an element.
+    /// Works as [`store`](Self::store), for types that need not be elements.
     ///
     /// # Safety
     /// As for [`store`](Self::store).
@@ -245,7 +245,7 @@ impl<T: Copy> SharedArray<'_, T> {
     }
 }
 
-/// Waits for what this thread has begun to copy to shared memory.
+/// Waits for all copies to shared memory that this thread has begun.
 #[track_caller]
 pub(crate) fn wait_for_copies(cx: Block<'_>) {
     #[cfg(target_arch = "nvptx64")]
@@ -257,7 +257,7 @@ pub(crate) fn wait_for_copies(cx: Block<'_>) {
     cx.lane_state().finish_copies();
 }
 
-/// Makes a group of what this thread has begun to copy to shared memory and is in none yet.
+/// Makes a group of the copies to shared memory that this thread has begun and that are in no group yet.
 pub(crate) fn group_copies(cx: Block<'_>) {
     #[cfg(target_arch = "nvptx64")]
     {
@@ -268,7 +268,7 @@ pub(crate) fn group_copies(cx: Block<'_>) {
     cx.lane_state().group_copies();
 }
 
-/// Waits for this thread's [groups](group_copies) of copies but the last; not for copies that are in none.
+/// Waits for this thread's [groups](group_copies) of copies except the last one. It does not wait for copies that are in no group.
 #[track_caller]
 pub(crate) fn wait_for_copies_but_last(cx: Block<'_>) {
     #[cfg(target_arch = "nvptx64")]
@@ -280,8 +280,8 @@ pub(crate) fn wait_for_copies_but_last(cx: Block<'_>) {
     cx.lane_state().finish_copies_but_last();
 }
 
-/// Reads an element. One that has bits which are no value becomes zero: a GPU whose threads have gone different ways may have
-/// written other things there, or nothing.
+/// Reads an element. If its bits are no value, the result is zero: on a GPU whose threads have diverged, other threads may have written
+/// other data there, or nothing.
 ///
 /// # Safety
 /// The address is inside.

@@ -11,8 +11,8 @@ use crate::simt::emulated::{AccessKind, Space};
 use crate::simt::{AtomicElement, AtomicRef, Block};
 use crate::view::raw::{self, Borrowed};
 
-/// Element access. Reads and writes by different threads need a [barrier](Block::barrier) between them; without one a read
-/// gives an old or a new value, and the emulator reports a race.
+/// Element access. Reads and writes by different threads need a [barrier](Block::barrier) between them. Without one, a read returns an old
+/// or a new value, and the emulator reports a race.
 impl<'k, T: Element, const N: usize> Shared<'k, [T; N]> {
     /// The number of elements.
     #[inline(always)]
@@ -23,7 +23,7 @@ impl<'k, T: Element, const N: usize> Shared<'k, [T; N]> {
 
     /// Reads an element. An index outside is a fault.
     ///
-    /// Shared memory starts undefined, so `T` is an element all of whose bit patterns are values: `u8` rather than `bool`.
+    /// Shared memory starts undefined, so `T` must be an element whose bit patterns are all values: `u8` rather than `bool`.
     #[inline(always)]
     #[track_caller]
     pub fn get(&self, index: usize) -> T {
@@ -50,8 +50,8 @@ impl<'k, T: Element, const N: usize> Shared<'k, [T; N]> {
         shared_set(self.cx, self.address.cast(), N, index, value);
     }
 
-    /// An element, to access atomically, at block scope unless asked otherwise. An index outside is a fault. It borrows the memory, which
-    /// becomes that of another phase, or is written otherwise, only after the last use.
+    /// An element for atomic accesses, at block scope unless set otherwise. An index outside is a fault. It borrows the memory. So the
+    /// memory can be used for another phase, or be written in another way, only after the last use.
     #[inline(always)]
     #[track_caller]
     pub fn at(&self, index: usize) -> AtomicRef<'_, T>
@@ -62,9 +62,9 @@ impl<'k, T: Element, const N: usize> Shared<'k, [T; N]> {
     }
 }
 
-/// The rest of the block's shared memory: what the launch asked for beyond the kernel's [`Shared`] parameters.
+/// The rest of the block's shared memory: the bytes that the launch asked for in addition to the kernel's [`Shared`] parameters.
 ///
-/// A kernel has at most one; its length in bytes is `Dims::shared_bytes` of the launch. Access is as for [`Shared`].
+/// A kernel has at most one. Its length in bytes is `Dims::shared_bytes` of the launch. Access is as for [`Shared`].
 pub struct SharedSlice<'k, T> {
     cx: Block<'k>,
     address: *mut T,
@@ -89,7 +89,7 @@ impl<'k, T: Element> SharedSlice<'k, T> {
         Self { cx, address, len: bytes.saturating_sub(offset) / size_of::<T>(), _borrowed: PhantomData }
     }
 
-    /// All of it as one storage, for a kernel whose launch says how much it takes. Less memory than that is a fault.
+    /// All of it as one storage, for a kernel whose launch says how much it needs. If there is less memory than that, it is a fault.
     #[inline(always)]
     #[track_caller]
     pub fn storage<S: SharedStorage>(self) -> Shared<'k, S> {
@@ -98,7 +98,7 @@ impl<'k, T: Element> SharedSlice<'k, T> {
         Shared { cx: self.cx, address: self.address.cast(), last: UNUSED, half: 0, _borrowed: PhantomData }
     }
 
-    /// All of it, as the floor that collectives stand on.
+    /// All of it as an array, for collectives.
     #[inline(always)]
     pub fn array(&self) -> SharedArray<'k, T> {
         SharedArray { cx: self.cx, address: self.address, len: self.len, _borrowed: PhantomData }
@@ -110,13 +110,13 @@ impl<'k, T: Element> SharedSlice<'k, T> {
         self.len
     }
 
-    /// True if the launch asked for none.
+    /// Returns true if the launch asked for none.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Reads an element, all of whose bit patterns are values. An index outside is a fault.
+    /// Reads an element whose bit patterns are all values. An index outside is a fault.
     #[inline(always)]
     #[track_caller]
     pub fn get(&self, index: usize) -> T {
@@ -132,8 +132,8 @@ impl<'k, T: Element> SharedSlice<'k, T> {
         shared_set(self.cx, self.address, self.len, index, value);
     }
 
-    /// An element, to access atomically, at block scope unless asked otherwise. An index outside is a fault. It borrows the memory, which
-    /// becomes that of another phase, or is written otherwise, only after the last use.
+    /// An element for atomic accesses, at block scope unless set otherwise. An index outside is a fault. It borrows the memory. So the
+    /// memory can be used for another phase, or be written in another way, only after the last use.
     #[inline(always)]
     #[track_caller]
     pub fn at(&self, index: usize) -> AtomicRef<'_, T>
