@@ -1,18 +1,18 @@
-//! The types that sums, products and means are formed in.
+//! The types of sums, products and means.
 
 use half::{bf16, f16};
 
 use super::halves::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use super::{Arithmetic, Complex, Divide, Element};
 
-/// The type in which an element's sums and products are accumulated: `f32` for `f16` and `bf16`, `u32` for `bool`, else the
-/// type itself.
+/// The type in which an element's sums and products are accumulated: `f32` for `f16` and `bf16`, `u32` for `bool`, and the type itself for
+/// all others.
 pub trait Accumulate: Element {
     /// The accumulation type.
     type Accum: Arithmetic;
     /// Converts exactly.
     fn widen(self) -> Self::Accum;
-    /// Rounds to nearest, ties to even; for `bool`, whether it is not zero.
+    /// Rounds to nearest, ties to even. For `bool`, the result is whether the value is not zero.
     fn narrow(value: Self::Accum) -> Self;
 }
 
@@ -35,19 +35,19 @@ accumulate! {
     bool, u32, |x| x as u32, |x| x != 0;
 }
 
-/// An element whose mean can be formed: its sum, in a type that is wide enough for many items, divided by their number.
+/// An element that has a mean: its sum, in a type that is large enough for many items, divided by their number.
 ///
-/// The sum of integers is one of 64 bits, which wraps: that of 2³² items of 32 bits does not. Of `f16` and `bf16` it is `f32`,
-/// of other floats their own type; a complex number has one of each part.
+/// Sums of integers have 64 bits, and wrap; a sum of 2³² items of 32 bits does not wrap. Sums of `f16` and `bf16` are `f32`, and sums of
+/// other floats have their own type. A complex sum has such a sum of each part.
 pub trait Average: Accumulate {
     /// The type of the sum.
     type Sum: Arithmetic;
     /// Converts exactly.
     fn to_sum(self) -> Self::Sum;
-    /// The sum divided by the number of items. Integers truncate.
+    /// Divides the sum by the number of items. Integers truncate.
     ///
     /// # Panics
-    /// No items are a fault for integers.
+    /// For integers, a mean of no items is a fault.
     #[track_caller]
     fn average(sum: Self::Sum, count: u64) -> Self::Accum;
 }

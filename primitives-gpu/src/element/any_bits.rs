@@ -1,11 +1,11 @@
-//! Elements that are yet to be looked at.
+//! Elements whose bits have not been checked.
 
 use core::mem::{MaybeUninit, size_of};
 use core::slice;
 
 use super::{Element, KernelParam};
 
-/// The bits of an element `T`, whether they are a value or not: what is read where perhaps nobody has written one.
+/// The bits of an element `T`, whether they are a value or not. They are read from memory that perhaps no one has written.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct AnyBits<T: Element>(MaybeUninit<T>);
@@ -24,7 +24,7 @@ impl<T: Element> AnyBits<T> {
         Self(MaybeUninit::new(value))
     }
 
-    /// The value, or zero where the bits are none.
+    /// Returns the value, or zero if the bits are no value.
     pub(crate) fn or_zero(self) -> T {
         // SAFETY: the bits are a value's, or were read from device memory, where all are initialised; an element has no
         // padding. They are taken for a value only if they are one.

@@ -1,4 +1,4 @@
-//! Sum, difference and product.
+//! Sums, differences and products.
 
 use half::{bf16, f16};
 
@@ -12,8 +12,8 @@ use crate::simt::nvptx;
 
 /// An element with arithmetic.
 ///
-/// Integers wrap. Floats round to nearest, ties to even; nothing is contracted. A complex product is
-/// (ac − bd) + (ad + bc)i, each operation rounded.
+/// Integers wrap. Floats round to nearest, ties to even, and nothing is contracted. A complex product is (ac − bd) + (ad + bc)i, in which
+/// each operation is rounded.
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -26,7 +26,7 @@ pub trait Arithmetic: Element + PartialEq {
     /// One.
     const ONE: Self;
 
-    /// What a sum does not change by: −0 of floats, since the sum of −0 and +0 is +0.
+    /// The value that does not change a sum: −0 for floats, because the sum of −0 and +0 is +0.
     #[doc(hidden)]
     const ADDS_NOTHING: Self = Self::ZERO;
 
@@ -36,10 +36,10 @@ pub trait Arithmetic: Element + PartialEq {
     fn sub(self, other: Self) -> Self;
     /// The product.
     fn mul(self, other: Self) -> Self;
-    /// The negative; of an unsigned integer, the complement to 2ⁿ.
+    /// The negative. For an unsigned integer, it is the complement to 2ⁿ.
     fn neg(self) -> Self;
 
-    /// Two sums, by one instruction where the hardware has it; so for the next three.
+    /// Two sums, by one instruction if the hardware has it. The next three are similar.
     #[doc(hidden)]
     #[inline(always)]
     fn add_pair([a, b]: [Self; 2], [c, d]: [Self; 2]) -> [Self; 2] {
@@ -97,7 +97,7 @@ macro_rules! floats {
 }
 floats!(f32, f64);
 
-// Instructions of the type on the GPU, where the compiler packs them by twos; `f32` on the host, to the same bits.
+// On the GPU, instructions of the type, which the compiler packs in pairs. On the host, `f32`, with the same bits.
 macro_rules! halves {
     ($($t:ident, $widen:ident, $narrow:ident, $add:ident $sub:ident $mul:ident, $add2:ident $sub2:ident $mul2:ident;)*) => {$(
         impl Arithmetic for $t {

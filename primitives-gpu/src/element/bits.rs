@@ -1,4 +1,4 @@
-//! Integers and truth values bit by bit.
+//! Bitwise operations on integers and truth values.
 
 use super::{Element, Number};
 
@@ -7,13 +7,13 @@ pub trait Bits: Element + Eq {
     /// All bits set: the identity of [`and`](Bits::and).
     const ALL: Self;
 
-    /// The bits that both have.
+    /// The bits that are set in both.
     fn and(self, other: Self) -> Self;
-    /// The bits that either has.
+    /// The bits that are set in one or in both.
     fn or(self, other: Self) -> Self;
-    /// The bits that one of the two has.
+    /// The bits that are set in exactly one of the two.
     fn xor(self, other: Self) -> Self;
-    /// The bits that this has not.
+    /// The bits that are not set.
     fn not(self) -> Self;
 }
 
@@ -36,23 +36,23 @@ bits!(bool: true, u8: !0, u16: !0, u32: !0, u64: !0, usize: !0, i8: !0, i16: !0,
 
 /// An integer.
 ///
-/// A shift by [`WIDTH`](Integer::WIDTH) or more gives what that many shifts by one give: 0, or −1 for a negative number to
-/// the right.
+/// A shift by [`WIDTH`](Integer::WIDTH) or more gives the same result as that many shifts by one: 0, or −1 for a right shift of a negative
+/// number.
 pub trait Integer: Number + Bits + Ord {
     /// The number of bits.
     const WIDTH: u32;
-    /// Whether there are negative values.
+    /// Whether the type has negative values.
     const SIGNED: bool;
 
     /// Times 2 to the power of `by`, wrapping.
     fn shl(self, by: u32) -> Self;
     /// Divided by 2 to the power of `by`, rounded down.
     fn shr(self, by: u32) -> Self;
-    /// The zeros above the highest bit that is set.
+    /// The number of zeros above the highest set bit.
     fn leading_zeros(self) -> u32;
-    /// The zeros below the lowest bit that is set.
+    /// The number of zeros below the lowest set bit.
     fn trailing_zeros(self) -> u32;
-    /// The bits that are set.
+    /// The number of set bits.
     fn count_ones(self) -> u32;
 }
 
@@ -65,7 +65,7 @@ macro_rules! integers {
             fn shl(self, by: u32) -> Self { if by < <$t>::BITS { self.wrapping_shl(by) } else { 0 } }
             #[inline(always)]
             fn shr(self, by: u32) -> Self {
-                // By all bits but one, a signed shift leaves the sign everywhere.
+                // A signed shift by all bits but one leaves the sign in every bit.
                 let last = <$t>::BITS - 1;
                 if $signed || by <= last { self.wrapping_shr(if by < last { by } else { last }) } else { 0 }
             }

@@ -5,7 +5,7 @@ use half::{bf16, f16};
 use super::halves::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16, odd_from_f64, odd_from_integer};
 use super::{Complex, Element};
 
-/// Conversion to `U`, defined for every value: the rules of Rust's `as`, with `bool` and the half types added.
+/// Conversion to `U`, which is defined for every value. It follows the rules of Rust's `as`, and adds `bool` and the half types.
 ///
 /// | from | to | rule |
 /// |---|---|---|
@@ -24,7 +24,7 @@ use super::{Complex, Element};
 /// assert_eq!(ConvertTo::<i8>::convert(f64::NAN), 0);
 /// ```
 pub trait ConvertTo<U> {
-    /// The value as a `U`.
+    /// Converts the value to `U`.
     fn convert(self) -> U;
 }
 

@@ -10,35 +10,36 @@ use crate::simt::{self, math};
 pub trait Divide: Arithmetic {
     /// The quotient.
     ///
-    /// Floats: IEEE, correctly rounded, so a division by zero is an infinity or NaN. Integers: truncated; the smallest by −1
-    /// wraps. Complex: Smith's algorithm, which does not overflow on the way ("Algorithm 116: Complex division", 1962).
+    /// Floats: IEEE division, correctly rounded, so a division by zero is an infinity or NaN. Integers: truncated; the smallest value
+    /// divided by −1 wraps. Complex numbers: Smith's algorithm, whose intermediate results do not overflow ("Algorithm 116: Complex
+    /// division", 1962).
     ///
     /// # Panics
-    /// A division by zero of integers is a fault.
+    /// An integer division by zero is a fault.
     #[track_caller]
     fn divide(self, other: Self) -> Self;
 }
 
-/// A real number with quotients that are whole, and what they leave.
+/// A real number with whole quotients and remainders.
 ///
-/// For both pairs `a = quotient * b + remainder`, for integers exactly (wrapping). Of floats, the remainder by truncation is
-/// exact and the one by flooring rounded once; the quotients are exact up to a quarter of the range of whole numbers that
-/// the type holds without gaps, and within a unit in the last place beyond. A division by zero gives what IEEE division
-/// gives as quotient, and NaN as remainder; an infinity divided gives NaN as both.
+/// For both pairs of functions, `a = quotient * b + remainder`. For integers this is exact (wrapping). For floats, the truncated remainder
+/// is exact, and the floored remainder is rounded once. The quotients are exact up to a quarter of the range in which the type has all
+/// whole numbers, and within one unit in the last place beyond. A division by zero has the quotient of IEEE division, and the remainder
+/// NaN. An infinity divided by anything has NaN as both.
 ///
 /// # Panics
-/// A division by zero of integers is a fault.
+/// An integer division by zero is a fault.
 pub trait Quotient: Number + Divide {
-    /// The quotient rounded down. Python's and NumPy's `//`.
+    /// The quotient rounded down. This is `//` in Python and NumPy.
     #[track_caller]
     fn floor_divide(self, other: Self) -> Self;
-    /// The quotient rounded towards 0. C's `/` of integers.
+    /// The quotient rounded towards 0. This is `/` of integers in C.
     #[track_caller]
     fn trunc_divide(self, other: Self) -> Self;
-    /// What [`floor_divide`](Quotient::floor_divide) leaves: it has the sign of `other`. Python's and NumPy's `%`.
+    /// The remainder of [`floor_divide`](Quotient::floor_divide), which has the sign of `other`. This is `%` in Python and NumPy.
     #[track_caller]
     fn floor_remainder(self, other: Self) -> Self;
-    /// What [`trunc_divide`](Quotient::trunc_divide) leaves: it has the sign of `self`. C's `%` and `fmod`.
+    /// The remainder of [`trunc_divide`](Quotient::trunc_divide), which has the sign of `self`. This is `%` and `fmod` in C.
     #[track_caller]
     fn trunc_remainder(self, other: Self) -> Self;
 }
@@ -108,7 +109,7 @@ macro_rules! floats {
             fn floor_remainder(self, other: Self) -> Self {
                 let rest = $fmod(self, other);
                 if rest == 0.0 {
-                    // A zero has the sign of the divisor, as every remainder.
+                    // A zero has the sign of the divisor, as every remainder has.
                     Float::copysign(rest, other)
                 } else if (rest < 0.0) != (other < 0.0) {
                     rest + other
@@ -126,7 +127,7 @@ floats! {
     f64, math::fmod_f64;
 }
 
-/// A quotient that is zero gets the sign that the quotient has before it is made whole.
+/// If a quotient is zero, it gets the sign that it has before it is made whole.
 fn signed_zero<T: Float>(quotient: T, a: T, b: T) -> T {
     if quotient != T::ZERO {
         quotient

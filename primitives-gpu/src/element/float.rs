@@ -1,4 +1,4 @@
-//! What the floating-point types have beyond numbers.
+//! The operations of floating-point types beyond those of numbers.
 
 use half::{bf16, f16};
 
@@ -19,10 +19,10 @@ pub trait Float: Number + Quotient + Magnitude<Real = Self> {
     const MAX: Self;
     /// The smallest positive normal value.
     const MIN_POSITIVE: Self;
-    /// The difference of 1 and the next larger value.
+    /// The difference between 1 and the next larger value.
     const EPSILON: Self;
 
-    /// The nearest value, as for a constant in generic code.
+    /// The value nearest to `value`, for a constant in generic code.
     fn from_f64(value: f64) -> Self;
 
     /// Whether this is NaN.
@@ -33,9 +33,9 @@ pub trait Float: Number + Quotient + Magnitude<Real = Self> {
     fn is_finite(self) -> bool;
     /// Whether this is neither zero, subnormal, infinite nor NaN.
     fn is_normal(self) -> bool;
-    /// Whether the sign bit is set, as it is of −0.
+    /// Whether the sign bit is set. It is set for −0.
     fn is_sign_negative(self) -> bool;
-    /// The magnitude of this with the sign of `sign`.
+    /// The magnitude of this value with the sign of `sign`.
     fn copysign(self, sign: Self) -> Self;
     /// `self * a + b`, rounded once.
     fn mul_add(self, a: Self, b: Self) -> Self;

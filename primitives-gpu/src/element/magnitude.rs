@@ -6,11 +6,11 @@ use super::{Arithmetic, Complex, Element, Ordered, Real};
 
 /// An element with an absolute value.
 pub trait Magnitude: Element {
-    /// The type of the absolute value: the type itself, or the parts' type of a complex number.
+    /// The type of the absolute value. It is the type itself, or, for a complex number, the type of its parts.
     type Real: Ordered + Arithmetic;
 
-    /// The absolute value: of the smallest signed integer itself, as integers wrap; of a complex number the length, without
-    /// overflow on the way.
+    /// The absolute value. For the smallest signed integer, it is that integer itself, because integers wrap. For a complex number, it is
+    /// the length, without overflow of intermediate results.
     fn magnitude(self) -> Self::Real;
 
     /// The square of the absolute value.

@@ -1,4 +1,4 @@
-//! What can be stored, exchanged and computed with.
+//! The types that can be stored, exchanged and computed with.
 //!
 //! | trait | what it adds | `bool` | integers | `f16` `bf16` `f32` `f64` | [`Complex`] |
 //! |---|---|---|---|---|---|
@@ -19,8 +19,8 @@
 //! | [`ConvertTo`] | conversion to any of these types | ✓ | ✓ | ✓ | to `Complex` |
 //! | [`SortKey`] | the bits that sort as the values do | ✓ | ✓ | ✓ | |
 //!
-//! All of it gives the same bits on the GPU and in the emulator, except the elementary functions of [`Real`], which differ by the few
-//! units in the last place that their docs give, and the payloads of NaN.
+//! All operations give the same bits on the GPU and in the emulator. There are two exceptions: the elementary functions of [`Real`] differ
+//! by a few units in the last place, as their docs say, and so do the payloads of NaN.
 
 mod accumulate;
 mod any_bits;
@@ -58,10 +58,10 @@ use half::{bf16, f16};
 use crate::simt::Block;
 use crate::view::Layout;
 
-/// A value that travels to a kernel as a parameter: a scalar, a functor, a `#[repr(C)]` struct of such.
+/// A value that a kernel can take as a parameter: a scalar, a functor, or a `#[repr(C)]` struct of such values.
 ///
-/// Implemented by `#[derive(KernelParam)]`, which demands `#[repr(C)]` or `#[repr(transparent)]` (unless the type has no
-/// fields) and parameters as fields.
+/// `#[derive(KernelParam)]` implements it. The derive requires `#[repr(C)]` or `#[repr(transparent)]` (unless the type has no fields), and
+/// parameters as fields.
 ///
 /// # Safety
 /// The layout of the type is the same for every compiler: `repr(C)`, `repr(transparent)`, primitive or zero-sized, and so
@@ -79,9 +79,9 @@ pub unsafe trait KernelParam: Copy + Send + Sync + 'static {
     const LAYOUT: Layout = Layout::of::<Self>("opaque");
 }
 
-/// Plain old data that lives in device memory and is exchanged between lanes.
+/// Plain old data that can be stored in device memory and exchanged between lanes.
 ///
-/// Implemented for the number types, [`Complex`], `bool`, arrays of elements, and by `#[derive(Element)]` for `#[repr(C)]` structs.
+/// The number types, [`Complex`], `bool` and arrays of elements implement it. `#[derive(Element)]` implements it for `#[repr(C)]` structs.
 ///
 /// # Safety
 /// The type is `Copy` plain data without padding bytes and without pointers, and all its bytes zero are a valid value,
@@ -96,17 +96,18 @@ pub unsafe trait KernelParam: Copy + Send + Sync + 'static {
 pub unsafe trait Element: KernelParam {
     /// The value whose bytes are all zero.
     const ZERO: Self;
-    /// True if every bit pattern is a valid value. `bool` is the exception: it is checked when it is copied back.
+    /// True if every bit pattern is a valid value. `bool` is an exception, which is checked when it is copied back.
     const ANY_BITS: bool = true;
 
-    /// Whether `bytes`, as many as the type has, are a value; asked only if not [`ANY_BITS`](Element::ANY_BITS).
+    /// Returns whether `bytes` are a value. There are as many bytes as the type has. It is called only if not all bit patterns are values
+    /// ([`ANY_BITS`](Element::ANY_BITS)).
     #[doc(hidden)]
     fn valid_bits(bytes: &[u8]) -> bool {
         let _ = bytes;
         Self::ANY_BITS
     }
 
-    /// The reduction over the lanes of `mask` by one instruction, where the hardware has it for this type.
+    /// Reduces the lanes of `mask` by one instruction, if the hardware has it for this type.
     #[doc(hidden)]
     #[inline(always)]
     #[track_caller]
@@ -114,18 +115,18 @@ pub unsafe trait Element: KernelParam {
         None
     }
 
-    /// Whether [`redux`](Self::redux) gives something.
+    /// Whether [`redux`](Self::redux) returns a result.
     #[doc(hidden)]
     const HAS_REDUX: bool = false;
 
-    /// `op` of three values by one instruction, where the hardware has it for this type.
+    /// Combines three values by `op` with one instruction, if the hardware has it for this type.
     #[doc(hidden)]
     #[inline(always)]
     fn of_three(_op: Redux, _values: [Self; 3]) -> Option<Self> {
         None
     }
 
-    /// `==`, by an instruction of the hardware for halves too, whose type knows of none.
+    /// `==`, by a hardware instruction, also for halves, whose type does not use it.
     #[doc(hidden)]
     #[inline(always)]
     fn equals(self, other: Self) -> bool
@@ -135,7 +136,7 @@ pub unsafe trait Element: KernelParam {
         self == other
     }
 
-    /// What `last` was combined with by `op`, if the result says that to the bit.
+    /// The value that was combined with `last` by `op`, if the result determines it to the bit.
     #[doc(hidden)]
     #[inline(always)]
     fn without(self, _op: Redux, _last: Self) -> Option<Self> {
@@ -143,7 +144,7 @@ pub unsafe trait Element: KernelParam {
     }
 }
 
-/// What the hardware reduces over a warp.
+/// The operations that the hardware reduces over a warp.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redux {

@@ -11,8 +11,8 @@ use crate::simt::nvptx;
 
 /// An element with an order.
 ///
-/// Minimum and maximum of floats are IEEE 754-2019 `minimum` and `maximum`: a NaN operand gives NaN, and −0 is less than
-/// +0. The comparisons are the usual ones: false with NaN, and −0 equals +0. `false` is less than `true`.
+/// Minimum and maximum of floats are IEEE 754-2019 `minimum` and `maximum`: a NaN operand gives NaN, and −0 is less than +0. The
+/// comparisons are the usual ones: with NaN they are false, and −0 equals +0. `false` is less than `true`.
 pub trait Ordered: Element + PartialOrd {
     /// The identity of [`minimum`](Ordered::minimum): +∞ or the largest value.
     const GREATEST: Self;
@@ -24,7 +24,7 @@ pub trait Ordered: Element + PartialOrd {
     /// The larger value.
     fn maximum(self, other: Self) -> Self;
 
-    /// Two minima, by one instruction where the hardware has it; so for the maxima.
+    /// Two minima, by one instruction if the hardware has it. The maxima are similar.
     #[doc(hidden)]
     #[inline(always)]
     fn minimum_pair([a, b]: [Self; 2], [c, d]: [Self; 2]) -> [Self; 2] {
@@ -115,7 +115,7 @@ floats! {
     f64, minimum_f64, maximum_f64;
 }
 
-// Instructions of the type on sm_80 and later; else in `f32`, where they are exact.
+// On sm_80 and later, instructions of the type. Otherwise `f32`, in which they are exact.
 macro_rules! halves {
     ($($t:ident, $widen:ident, $narrow:ident, $minimum:ident $maximum:ident, $minimum2:ident $maximum2:ident;)*) => {$(
         impl Ordered for $t {

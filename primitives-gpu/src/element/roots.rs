@@ -4,7 +4,7 @@ use core::f64::consts::FRAC_PI_4;
 
 use super::{Complex, ConvertTo, Real};
 
-/// A float that Fourier transforms are ready for: `f32` and `f64`.
+/// A float type that Fourier transforms are ready for: `f32` and `f64`.
 pub trait FftFloat: Real + ConvertTo<Self> {
     /// `exp(-2πi * index / N)`, from a table in the program.
     ///
@@ -40,9 +40,9 @@ macro_rules! floats {
 }
 floats!(f32 f64);
 
-/// `exp(-2πi * index / n)`: each part is the nearest number, or in rare cases the one beside it.
+/// Returns `exp(-2πi * index / n)`. Each part is the nearest number, or in rare cases one of its neighbours.
 ///
-/// `n` is 1 to 2^52, and `index` less than `n`. For tables: it is too slow to compute each element where it is used.
+/// `n` is 1 to 2^52, and `index` is less than `n`. This is for tables: it is too slow to compute each element where it is used.
 ///
 /// ```
 /// use kernel_primitives::element::root_of_unity;

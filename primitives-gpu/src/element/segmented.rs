@@ -1,16 +1,16 @@
-//! Totals of runs.
+//! Partial results of runs.
 
 use super::{Element, KernelParam};
 
-/// What a part of a sequence of runs amounts to: the value that a reduction or a scan by key chains, combined by
-/// [`BySegment`](crate::functor::BySegment).
-// Packed, so that there is no padding whatever `T` is.
+/// The partial result of a part of a sequence of runs. A reduction or a scan by key chains such values, and
+/// [`BySegment`](crate::functor::BySegment) combines them.
+// The struct is packed, so that there is no padding for any `T`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, packed)]
 pub struct Segmented<T: Copy> {
-    /// How many runs begin in the part.
+    /// The number of runs that begin in the part.
     pub heads: u64,
-    /// The items since the last of them, combined; all, if none begins.
+    /// The combination of the items since the beginning of the last of these runs, or of all items if none begins.
     pub total: T,
 }
 

@@ -1,19 +1,19 @@
-//! The bits that sort as the values do.
+//! Bits that sort as the values do.
 
 use half::{bf16, f16};
 
 use super::{ConvertTo, Element, Integer};
 use crate::warp::SortBits;
 
-/// An element that is sorted by its bits: a one-to-one map to an unsigned integer that keeps the order.
+/// An element that is sorted by its bits. A one-to-one map to an unsigned integer keeps the order.
 ///
-/// The order is total. Integers sort as numbers and `false` before `true`. Floats sort
+/// The order is total. Integers sort as numbers, and `false` sorts before `true`. Floats sort in this order:
 ///
 /// −∞ … −1 … −0, +0 … 1 … +∞, NaN:
 ///
-/// −0 comes before +0, and every NaN after +∞, whatever its sign. That is IEEE `totalOrder`, with the NaNs whose sign bit is
-/// set moved from before −∞ to the end. A descending sort reverses it, so NaN comes first.
-/// No two values share their bits, so a sort gives back −0, NaN and their payloads as they came.
+/// −0 comes before +0. Every NaN comes after +∞, whatever its sign. This is IEEE `totalOrder`, with the NaNs whose sign bit is set moved
+/// from before −∞ to the end. A descending sort reverses the order, so NaN comes first. No two values share their bits, so a sort returns
+/// −0, NaN and their payloads unchanged.
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -31,16 +31,16 @@ pub unsafe trait SortKey: Element {
     /// An unsigned integer of the same size.
     type Bits: Integer + ConvertTo<u32> + SortBits;
 
-    /// The low bits that differ between values: all, or 1 for `bool`. The others are 0.
+    /// The number of low bits that differ between values: all, or 1 for `bool`. The other bits are 0.
     const SORT_BITS: u32 = Self::Bits::WIDTH;
 
     /// The bits whose unsigned order is the order of the values.
     fn to_sort_bits(self) -> Self::Bits;
 
-    /// The value of [`to_sort_bits`](SortKey::to_sort_bits).
+    /// The value with these [sort bits](SortKey::to_sort_bits).
     fn from_sort_bits(bits: Self::Bits) -> Self;
 
-    /// Whether `<` takes less than a comparison of bits, and orders the keys of some ranges as they do: see
+    /// Whether `<` costs less than a comparison of bits, and orders the keys of some ranges in the same way: see
     /// [`is_by_value`](SortKey::is_by_value).
     #[doc(hidden)]
     const BY_VALUE: bool = false;
@@ -53,7 +53,7 @@ pub unsafe trait SortKey: Element {
         false
     }
 
-    /// `<`, where that is the order.
+    /// `<`, if that is the order.
     #[doc(hidden)]
     #[inline(always)]
     fn is_below(self, other: Self) -> bool {
@@ -64,15 +64,15 @@ pub unsafe trait SortKey: Element {
     #[doc(hidden)]
     const TURNED: Self::Bits = Self::Bits::ZERO;
 
-    /// The sort bits, less what a kernel turns by a number of its launch: of an integer its own bits, so that a kernel need not know
-    /// whether it has a sign.
+    /// The sort bits without the change that a kernel makes by a number of its launch. For an integer, they are its own bits, so that a
+    /// kernel need not know whether it has a sign.
     #[doc(hidden)]
     #[inline(always)]
     fn to_plain_bits(self) -> Self::Bits {
         self.to_sort_bits()
     }
 
-    /// The value of [`to_plain_bits`](SortKey::to_plain_bits).
+    /// The value with these [plain bits](SortKey::to_plain_bits).
     #[doc(hidden)]
     #[inline(always)]
     fn from_plain_bits(bits: Self::Bits) -> Self {

@@ -1,6 +1,6 @@
 //! Activation functions of neural networks.
 //!
-//! Those with an exponential compute in the accumulation type, so that of a half type they round once at the end.
+//! Functions with an exponential compute in the accumulation type, so for half types they round once, at the end.
 
 use core::f64::consts::FRAC_1_SQRT_2;
 
@@ -8,20 +8,20 @@ use super::functors;
 use crate::element::{Accumulate, Number, Real};
 
 functors! {
-    /// The larger of the argument and 0; NaN propagates.
+    /// The larger of the argument and 0. NaN propagates.
     Relu: <T: Number> UnaryFn<T> -> T, |x| x.maximum(T::ZERO), in pairs |x| T::maximum_pair(x, [T::ZERO; 2]);
     /// 1 / (1 + e⁻ˣ), accurate for all arguments.
     Sigmoid: <T: Accumulate> UnaryFn<T> -> T where T::Accum: Real, |x| T::narrow(sigmoid(x.widen()));
-    /// x / (1 + e⁻ˣ), also called Swish. Of −∞ it is −0.
+    /// x / (1 + e⁻ˣ), also called Swish. The result for −∞ is −0.
     Silu: <T: Accumulate> UnaryFn<T> -> T where T::Accum: Real, |x| T::narrow(silu(x.widen()));
-    /// x times the normal distribution function of x, by the complementary error function, accurate for all arguments. Of −∞
-    /// it is −0. (Hendrycks and Gimpel, "Gaussian error linear units", 2016.)
+    /// x times the normal distribution function of x, by the complementary error function. It is accurate for all arguments. The result for
+    /// −∞ is −0. (Hendrycks and Gimpel, "Gaussian error linear units", 2016.)
     Gelu: <T: Accumulate> UnaryFn<T> -> T where T::Accum: Real, |x| T::narrow(gelu(x.widen()));
-    /// The approximation of [`Gelu`] by the hyperbolic tangent: x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2. Of −∞ it is −0.
+    /// The approximation of [`Gelu`] by the hyperbolic tangent: x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2. The result for −∞ is −0.
     GeluTanh: <T: Accumulate> UnaryFn<T> -> T where T::Accum: Real, |x| T::narrow(gelu_tanh(x.widen()));
 }
 
-/// By e to the power of −|x|, which does not overflow.
+/// Computed from e to the power of −|x|, which does not overflow.
 #[inline(always)]
 fn sigmoid<A: Real>(x: A) -> A {
     let power = x.magnitude().neg().exp();
@@ -29,7 +29,7 @@ fn sigmoid<A: Real>(x: A) -> A {
     numerator.divide(A::ONE.add(power))
 }
 
-/// `x` times a gate that goes to 0 faster than `x` to −∞.
+/// `x` times a gate that goes to 0 faster than `x` goes to −∞.
 #[inline(always)]
 fn gated<A: Real>(x: A, gate: A) -> A {
     if x == A::NEG_INFINITY { A::ZERO.neg() } else { x.mul(gate) }

@@ -8,37 +8,38 @@ use crate::element::{Arithmetic, ConvertTo, Divide, Float, KernelParam, Magnitud
 functors! {
     /// The argument. Seed: `IdentityFunctor`.
     Identity: <T> UnaryFn<T> -> T, |x| x;
-    /// The negative; of unsigned integers it wraps. Seed: `InverseFunctor`.
+    /// The negative. Unsigned integers wrap. Seed: `InverseFunctor`.
     Neg: <T: Arithmetic> UnaryFn<T> -> T, |x| x.neg(), in pairs |x| T::neg_pair(x);
     /// The argument times itself. Seed: `SquareFunctor`.
     Square: <T: Arithmetic> UnaryFn<T> -> T, |x| x.mul(x), in pairs |x| T::mul_pair(x, x);
-    /// One divided by the argument. A division of integers by zero is a fault.
+    /// One divided by the argument. An integer division by zero is a fault.
     Reciprocal: <T: Divide> UnaryFn<T> -> T, |x| T::ONE.divide(x);
-    /// The absolute value; of the smallest signed integer itself; of a complex number its length.
+    /// The absolute value. For the smallest signed integer, it is that integer itself; for a complex number, it is the length.
     Abs: <T: Magnitude> UnaryFn<T> -> T::Real, |x| x.magnitude();
 
-    /// The sum; integers wrap. Identity 0, of floats −0, which leaves −0 as it is; the sum of nothing is +0. Seed: `AddFunctor`.
+    /// The sum; integers wrap. The identity is 0, or −0 for floats, which does not change −0. The sum of no items is +0. Seed:
+    /// `AddFunctor`.
     Add: <T: Arithmetic> BinaryFn<T, T> -> T, |a, b| a.add(b), in pairs |a, b| T::add_pair(a, b);
     /// The difference; integers wrap. Seed: `SubFunctor`.
     Sub: <T: Arithmetic> BinaryFn<T, T> -> T, |a, b| a.sub(b), in pairs |a, b| T::sub_pair(a, b);
-    /// The product; integers wrap. Identity 1. Seed: `MulFunctor`.
+    /// The product; integers wrap. The identity is 1. Seed: `MulFunctor`.
     Mul: <T: Arithmetic> BinaryFn<T, T> -> T, |a, b| a.mul(b), in pairs |a, b| T::mul_pair(a, b);
-    /// The quotient: of floats by IEEE, of integers truncated. A division of integers by zero is a fault. Seed: `DivFunctor`.
+    /// The quotient. Floats use IEEE division; integers truncate. An integer division by zero is a fault. Seed: `DivFunctor`.
     Div: <T: Divide> BinaryFn<T, T> -> T, |a, b| a.divide(b);
-    /// The quotient rounded down. A division of integers by zero is a fault. Seed: `FloorDivFunctor`, which truncates.
+    /// The quotient rounded down. An integer division by zero is a fault. Seed: `FloorDivFunctor`, which truncates.
     FloorDiv: <T: Quotient> BinaryFn<T, T> -> T, |a, b| a.floor_divide(b);
-    /// The quotient rounded towards 0. A division of integers by zero is a fault.
+    /// The quotient rounded towards 0. An integer division by zero is a fault.
     TruncDiv: <T: Quotient> BinaryFn<T, T> -> T, |a, b| a.trunc_divide(b);
-    /// What [`FloorDiv`] leaves, with the sign of the divisor. A division of integers by zero is a fault.
+    /// The remainder of [`FloorDiv`], with the sign of the divisor. An integer division by zero is a fault.
     FloorRem: <T: Quotient> BinaryFn<T, T> -> T, |a, b| a.floor_remainder(b);
-    /// What [`TruncDiv`] leaves, with the sign of the dividend. A division of integers by zero is a fault.
+    /// The remainder of [`TruncDiv`], with the sign of the dividend. An integer division by zero is a fault.
     TruncRem: <T: Quotient> BinaryFn<T, T> -> T, |a, b| a.trunc_remainder(b);
-    /// The smaller value; NaN propagates, −0 is less than +0. Identity +∞ or the largest value. Seed: `MinFunctor`.
+    /// The smaller value. NaN propagates, and −0 is less than +0. The identity is +∞ or the largest value. Seed: `MinFunctor`.
     Min: <T: Ordered> BinaryFn<T, T> -> T, |a, b| a.minimum(b), in pairs |a, b| T::minimum_pair(a, b);
-    /// The larger value; NaN propagates, −0 is less than +0. Identity −∞ or the smallest value. Seed: `MaxFunctor`.
+    /// The larger value. NaN propagates, and −0 is less than +0. The identity is −∞ or the smallest value. Seed: `MaxFunctor`.
     Max: <T: Ordered> BinaryFn<T, T> -> T, |a, b| a.maximum(b), in pairs |a, b| T::maximum_pair(a, b);
 
-    /// The product of the first two and the third added, rounded once.
+    /// The product of the first two arguments plus the third, rounded once.
     MulAdd: <T: Float> TernaryFn<T, T, T> -> T, |a, b, c| a.mul_add(b, c), in pairs |a, b, c| T::mul_add_pair(a, b, c);
 }
 

@@ -1,13 +1,13 @@
-//! What selections keep.
+//! Functors that say which items a selection keeps.
 
 use super::UnaryFn;
 use crate::KernelParam;
 use crate::element::ConvertTo;
 
-/// Which items a selection keeps.
+/// Says which items a selection keeps.
 ///
-/// Implemented by every function of one item that returns `bool`, closures included: it keeps the items for which it is true.
-/// [`Flagged`] goes by what stands beside them.
+/// Every function of one item that returns `bool` implements it, including closures: it keeps the items for which it is true. [`Flagged`]
+/// uses the flags of the items instead.
 ///
 /// ```
 /// use kernel_primitives::functor::{Choice, Flagged, LessThan, bind_second};
@@ -15,7 +15,7 @@ use crate::element::ConvertTo;
 /// assert!(Flagged.keeps(7, true));
 /// ```
 pub trait Choice<T, F> {
-    /// Whether the item is kept beside which the flag stands.
+    /// Returns whether the item with this flag is kept.
     #[track_caller]
     fn keeps(&self, item: T, flag: F) -> bool;
 }
@@ -27,7 +27,7 @@ impl<T, P: UnaryFn<T, Output = bool>> Choice<T, ()> for P {
     }
 }
 
-/// Keeps the items whose flags are true; of numbers, not 0.
+/// Keeps the items whose flags are true. A number is true if it is not 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
 pub struct Flagged;
 

@@ -1,19 +1,19 @@
-//! Functors out of functors.
+//! Functors made from functors.
 
 use super::{BinaryFn, NaryFn, TernaryFn, UnaryFn};
 use crate::KernelParam;
 
-/// `outer` of what `inner` gives: see [`compose`].
+/// `outer` of the result of `inner`: see [`compose`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
 #[repr(C)]
 pub struct Compose<F, G> {
-    /// Applied last.
+    /// The function that is applied last.
     pub outer: F,
-    /// Applied first, to one, two, three or any number of arguments.
+    /// The function that is applied first, to one, two, three or any number of arguments.
     pub inner: G,
 }
 
-/// The function that applies `inner`, of any number of arguments, and `outer` to its result.
+/// Makes the function that applies `inner`, with any number of arguments, and then `outer` to its result.
 ///
 /// ```
 /// use kernel_primitives::functor::{Abs, Sqrt, Square, Sub, compose};
@@ -92,7 +92,7 @@ pub struct BindFirst<F, A> {
     pub first: A,
 }
 
-/// The function of one argument that is `function` with `first` as its first.
+/// Makes a function of one argument from `function`, with `first` as its first argument.
 ///
 /// ```
 /// use kernel_primitives::functor::{Sub, bind_first};
@@ -128,7 +128,7 @@ pub struct BindSecond<F, B> {
     pub second: B,
 }
 
-/// The function of one argument that is `function` with `second` as its second.
+/// Makes a function of one argument from `function`, with `second` as its second argument.
 ///
 /// ```
 /// use kernel_primitives::functor::{Sub, bind_second};
@@ -154,12 +154,12 @@ impl<A, B: Copy, F: BinaryFn<A, B>> UnaryFn<A> for BindSecond<F, B> {
     }
 }
 
-/// A function of two arguments in the other order: see [`swap_arguments`].
+/// A function of two arguments in reverse order: see [`swap_arguments`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
 #[repr(transparent)]
 pub struct SwapArguments<F>(pub F);
 
-/// The function that takes its two arguments in the other order.
+/// Makes a function that takes its two arguments in reverse order.
 ///
 /// ```
 /// use kernel_primitives::functor::{Sub, swap_arguments};
@@ -185,7 +185,8 @@ impl<A, B, F: BinaryFn<B, A>> BinaryFn<A, B> for SwapArguments<F> {
     }
 }
 
-/// A function of two arguments as one of any number: from the left, `f(f(a, b), c)`. At least one argument.
+/// A function of any number of arguments from a function of two. It applies from the left: `f(f(a, b), c)`. There must be at least one
+/// argument.
 ///
 /// ```
 /// use kernel_primitives::functor::{Add, Fold, NaryFn};
@@ -221,12 +222,12 @@ impl<T: Copy, F: BinaryFn<T, T, Output = T>, const N: usize> NaryFn<T, N> for Fo
     }
 }
 
-/// A function of two arguments as one of a pair: see [`of_pair`].
+/// A function of a pair from a function of two arguments: see [`of_pair`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
 #[repr(transparent)]
 pub struct OfPair<F>(pub F);
 
-/// The function that takes the two arguments of `f` as a pair, such as the items of [`zip`](crate::input::zip).
+/// Makes a function that takes the two arguments of `f` as a pair, such as the items of [`zip`](crate::input::zip).
 ///
 /// ```
 /// use kernel_primitives::functor::{Sub, of_pair};

@@ -1,4 +1,4 @@
-//! Orders: what sorts compare by.
+//! Orders, by which sorts compare.
 
 use super::{BinaryFn, Sort};
 use crate::element::{Bits, Element, KernelParam, SortKey};
@@ -6,13 +6,12 @@ use crate::warp::SortBits;
 
 /// An order of `T`: `apply(a, b)` says whether `a` comes before `b`.
 ///
-/// Implemented by every function of two `T` that returns `bool`, closures included. It must be a strict weak order, as
-/// `<` is: nothing comes before itself, and what comes before is transitive, and so is coming neither before nor after,
-/// which is what a stable sort means by equal. With a function that is none, what a sort gives is unspecified; its accesses
-/// stay in bounds.
+/// Every function of two `T` that returns `bool` implements it, including closures. It must be a strict weak order, as `<` is. Nothing
+/// comes before itself. "Comes before" is transitive. "Comes neither before nor after" is transitive, too; a stable sort treats such items
+/// as equal. If the function is not such an order, the result of a sort is unspecified, but its accesses stay in bounds.
 ///
-/// Seed: `Comparator(first_value, second_value, monotonic_type)`, which compares by `>`; there NaN makes the result
-/// undefined. See [`compare_exchange`](crate::thread::compare_exchange).
+/// Seed: `Comparator(first_value, second_value, monotonic_type)`, which compares by `>`; NaN makes its result undefined. See
+/// [`compare_exchange`](crate::thread::compare_exchange).
 ///
 /// ```
 /// use kernel_primitives::functor::{Comparator, Greater, Less};
@@ -34,11 +33,11 @@ pub trait Comparator<T>: BinaryFn<T, Output = bool> {
 
 impl<T, F: BinaryFn<T, Output = bool>> Comparator<T> for F {}
 
-/// Ascending, in the total order of [`SortKey`]: −0 before +0, NaN last.
+/// Ascending, in the total order of [`SortKey`]: −0 before +0, and NaN last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Less;
 
-/// Descending, in the total order of [`SortKey`]: NaN first, +0 before −0.
+/// Descending, in the total order of [`SortKey`]: NaN first, and +0 before −0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Greater;
 
@@ -78,10 +77,10 @@ mod sealed {
 
 /// The direction of a sort by bits: [`Less`] or [`Greater`].
 pub trait Direction: KernelParam + Default + sealed::Sealed {
-    /// Whether the greatest comes first.
+    /// Whether the greatest key comes first.
     const DESCENDING: bool;
 
-    /// The key that no other comes after: what partial tiles are filled with.
+    /// The last key of the order, which fills partial tiles.
     ///
     /// ```
     /// use kernel_primitives::functor::{Direction, Greater, Less};
@@ -103,11 +102,11 @@ impl Direction for Greater {
     const DESCENDING: bool = true;
 }
 
-/// An order of keys by their bits: a [`Direction`], or [`Turned`] bits, which a kernel learns from its launch.
+/// An order of keys by their bits: a [`Direction`], or [`Turned`] bits, which a kernel gets from its launch.
 pub trait KeyOrder: Copy + sealed::Sealed {
     /// The bits whose ascending order is the order of the keys.
     fn to_bits<K: SortKey>(self, key: K) -> K::Bits;
-    /// The key of [`to_bits`](KeyOrder::to_bits).
+    /// The key with these [bits](KeyOrder::to_bits).
     fn of_bits<K: SortKey>(self, bits: K::Bits) -> K;
 }
 
@@ -126,7 +125,7 @@ impl<O: Direction> KeyOrder for O {
 
 /// The order of keys after an exclusive or of their bits with a number.
 ///
-/// One kernel then sorts in both directions, and integers with and without a sign, since it takes their bits as they are.
+/// So one kernel sorts in both directions, and sorts integers with and without a sign, because it uses their bits without a change.
 ///
 /// ```
 /// use kernel_primitives::functor::{Greater, KeyOrder, Less, Turned};
@@ -162,10 +161,10 @@ impl KeyOrder for Turned {
     }
 }
 
-/// An order of pairs of a value and its index: by the value and, where neither value comes before the other, by the index.
+/// An order of pairs of a value and its index. It compares values, and, if neither value comes before the other, indices.
 ///
-/// No two items with different indices are equal in it, so that a network, which is not stable, becomes so. Seed:
-/// `ComparatorWithIndex`, which moves the index along but does not look at it.
+/// No two items with different indices are equal in this order, so a network becomes stable. Seed: `ComparatorWithIndex`, which moves the
+/// index, but does not compare it.
 ///
 /// ```
 /// use kernel_primitives::functor::{ByIndex, Comparator, Greater};
@@ -185,7 +184,7 @@ impl<T: Copy, I: Copy + PartialOrd, C: Comparator<T>> BinaryFn<(T, I)> for ByInd
     type Output = bool;
     #[inline(always)]
     fn apply(&self, (a, i): (T, I), (b, j): (T, I)) -> bool {
-        // One call: of two equal values the one with the smaller index comes first, so only the other must prove itself.
+        // There is one call: of two equal values, the one with the smaller index comes first, so only the other value must be tested.
         if i < j { !self.0.before(b, a) } else { self.0.before(a, b) }
     }
 }

@@ -10,6 +10,6 @@ functors! {
     ImaginaryPart: <T: Element> UnaryFn<Complex<T>> -> T, |x| x.im;
     /// The conjugate.
     Conjugate: <T: Arithmetic> UnaryFn<Complex<T>> -> Complex<T>, |x| Complex { re: x.re, im: x.im.neg() };
-    /// The square of the absolute value, which of a spectrum is the power: `re * re + im * im`, each operation rounded.
+    /// The square of the absolute value: `re * re + im * im`, in which each operation is rounded. For a spectrum, it is the power.
     NormSquared: <T: Arithmetic> UnaryFn<Complex<T>> -> T, |x| x.re.mul(x.re).add(x.im.mul(x.im));
 }

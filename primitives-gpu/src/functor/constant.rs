@@ -7,7 +7,7 @@ use crate::KernelParam;
 use crate::element::{Accumulate, Divide, Ordered};
 use crate::simt;
 
-/// The same value always. Seed: what `ElementwiseConstant` takes.
+/// Always the same value. Seed: the functor of `ElementwiseConstant`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
 #[repr(transparent)]
 pub struct Fill<T>(pub T);
@@ -20,7 +20,7 @@ impl<T: Copy> NullaryFn for Fill<T> {
     }
 }
 
-/// The argument, but at least `low` and at most `high`; NaN propagates. If `low` is more than `high`, the result is `high`.
+/// The argument, limited to the range from `low` to `high`. NaN propagates. If `low` is greater than `high`, the result is `high`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
 #[repr(C)]
 pub struct Clamp<T> {
@@ -44,8 +44,8 @@ impl<T: Ordered> UnaryFn<T> for Clamp<T> {
 
 /// The argument divided by a constant. Seed: `DivideFunctor`.
 ///
-/// Floats are multiplied by the inverse of the divisor, in the accumulation type: the result may differ from the quotient
-/// in the last place, as in the seed. Integers are divided, truncating.
+/// Floats are multiplied by the inverse of the divisor, in the accumulation type. The result may differ from the quotient in the last
+/// place, as in the seed. Integer division truncates.
 ///
 /// ```
 /// use kernel_primitives::{UnaryFn, f16, functor::DivideBy};
@@ -58,14 +58,14 @@ impl<T: Ordered> UnaryFn<T> for Clamp<T> {
 pub struct DivideBy<T: ByConstant>(T::Divisor);
 
 impl<T: ByConstant> DivideBy<T> {
-    /// The division by `divisor`. If that is the integer 0, applying it is a fault.
+    /// Makes the division by `divisor`. If that is the integer 0, each application is a fault.
     #[inline(always)]
     pub fn new(divisor: T) -> Self {
         Self::by(divisor.widen())
     }
 
-    /// The division by a divisor of the accumulation type: for `f16` and `bf16` any `f32`, such as a number of items that is no
-    /// half. As [`new`](Self::new) otherwise.
+    /// Makes the division by a divisor of the accumulation type. For `f16` and `bf16`, it is any `f32`, such as a number of items that is
+    /// not a half. Otherwise it works as [`new`](Self::new).
     ///
     /// ```
     /// use kernel_primitives::{UnaryFn, f16, functor::DivideBy};
@@ -89,7 +89,7 @@ impl<T: ByConstant> UnaryFn<T> for DivideBy<T> {
 
 /// How a type is divided by a constant.
 pub trait ByConstant: Accumulate {
-    /// What is computed of the divisor once.
+    /// The value that is computed once from the divisor.
     type Divisor: KernelParam + PartialEq + core::fmt::Debug;
     #[doc(hidden)]
     fn divisor(divisor: Self::Accum) -> Self::Divisor;

@@ -1,7 +1,7 @@
-//! Functors: the computation that a primitive is generic over.
+//! Functors: the computations that primitives take as arguments.
 //!
-//! A functor is a type with one of the traits [`NullaryFn`], [`UnaryFn`], [`BinaryFn`], [`TernaryFn`], [`NaryFn`]. Closures
-//! are functors; a functor that is a kernel's parameter is a named type with [`KernelParam`](crate::KernelParam).
+//! A functor is a type with one of the traits [`NullaryFn`], [`UnaryFn`], [`BinaryFn`], [`TernaryFn`] and [`NaryFn`]. Closures are
+//! functors. If a functor is a parameter of a kernel, it is a named type with [`KernelParam`](crate::KernelParam).
 //!
 //! ```
 //! use kernel_primitives::prelude::*;
@@ -25,10 +25,10 @@
 //! assert_eq!((|x: f32| x + 1.0).apply(3.0), 4.0);
 //! ```
 //!
-//! # The library's
+//! # The library's functors
 //!
-//! All are parameters of kernels; those without fields take no space. They apply to every element type that has the trait
-//! they name. The prelude has [`Add`], [`Mul`], [`Min`] and [`Max`]; import the rest from here.
+//! All of these can be parameters of kernels; those without fields take no space. They apply to every element type that has the trait in
+//! the table. The prelude has [`Add`], [`Mul`], [`Min`] and [`Max`]; import the others from here.
 //!
 //! | functors | of | result |
 //! |---|---|---|
@@ -123,7 +123,7 @@ macro_rules! functors {
 }
 use functors;
 
-/// A value made of nothing.
+/// A function without arguments.
 pub trait NullaryFn {
     /// The result.
     type Output;
@@ -134,7 +134,8 @@ pub trait NullaryFn {
 
 /// A function of one argument.
 ///
-/// A closure is one. A type that implements it and derives [`KernelParam`](crate::KernelParam) can be a kernel's parameter, too:
+/// A closure is such a function. A type that implements the trait and derives [`KernelParam`](crate::KernelParam) can also be a parameter
+/// of a kernel:
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -164,7 +165,7 @@ pub trait UnaryFn<A> {
     #[track_caller]
     fn apply(&self, a: A) -> Self::Output;
 
-    /// Applies the function twice, by one instruction where the hardware has it.
+    /// Applies the function twice, by one instruction if the hardware has it.
     #[doc(hidden)]
     #[inline(always)]
     #[track_caller]
@@ -175,7 +176,8 @@ pub trait UnaryFn<A> {
 
 /// A function of two arguments.
 ///
-/// A closure is one. A type that implements it and derives [`KernelParam`](crate::KernelParam) can be a kernel's parameter, too:
+/// A closure is such a function. A type that implements the trait and derives [`KernelParam`](crate::KernelParam) can also be a parameter
+/// of a kernel:
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -205,7 +207,7 @@ pub trait BinaryFn<A, B = A> {
     #[track_caller]
     fn apply(&self, a: A, b: B) -> Self::Output;
 
-    /// Applies the function twice, by one instruction where the hardware has it.
+    /// Applies the function twice, by one instruction if the hardware has it.
     #[doc(hidden)]
     #[inline(always)]
     #[track_caller]
@@ -213,7 +215,7 @@ pub trait BinaryFn<A, B = A> {
         [self.apply(a, c), self.apply(b, d)]
     }
 
-    /// Of an order: has keys sorted by it, and says whether it is their own.
+    /// Sorts keys by this order, and tells the sort whether it is the keys' own order.
     #[doc(hidden)]
     #[inline(always)]
     #[track_caller]
@@ -226,7 +228,7 @@ pub trait BinaryFn<A, B = A> {
     }
 }
 
-/// A sort, before it is known what by.
+/// A sort, before its order is known.
 #[doc(hidden)]
 pub trait Sort<K> {
     /// Sorts by a comparator.
@@ -255,7 +257,7 @@ pub trait TernaryFn<A, B = A, C = B> {
     #[track_caller]
     fn apply(&self, a: A, b: B, c: C) -> Self::Output;
 
-    /// Applies the function twice, by one instruction where the hardware has it.
+    /// Applies the function twice, by one instruction if the hardware has it.
     #[doc(hidden)]
     #[inline(always)]
     #[track_caller]
@@ -277,7 +279,7 @@ pub trait NaryFn<T, const N: usize> {
     #[track_caller]
     fn apply(&self, arguments: [T; N]) -> Self::Output;
 
-    /// Applies the function twice, by one instruction where the hardware has it.
+    /// Applies the function twice, by one instruction if the hardware has it.
     #[doc(hidden)]
     #[inline(always)]
     #[track_caller]
@@ -326,12 +328,12 @@ impl<T, R, F: Fn([T; N]) -> R, const N: usize> NaryFn<T, N> for F {
     }
 }
 
-/// An associative function of two `T` with an identity: what reductions and scans combine by.
+/// An associative function of two `T` with an identity. Reductions and scans combine by it.
 ///
-/// `apply(a, b)` gets `a` of what comes before `b`. Scans, reductions by key and collectives combine neighbours only and keep their
-/// order, so the function need not be commutative; [`block_reduce_path`](crate::block::block_reduce_path) is the exception. Other
-/// reductions over whole buffers need a commutative one: see [`Reduction`]. Associativity is up to the implementer; for floats the
-/// order of combination is fixed by the block's shape, hence results are repeatable.
+/// In `apply(a, b)`, `a` comes before `b`. Scans, reductions by key and collectives combine only neighbours, and keep their order, so the
+/// function need not be commutative; [`block_reduce_path`](crate::block::block_reduce_path) is the exception. Other reductions over whole
+/// buffers need a commutative function: see [`Reduction`]. The implementer must ensure associativity. For floats, the shape of the block
+/// fixes the order of combination, so results are repeatable.
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -373,14 +375,14 @@ pub trait Reducer<T>: BinaryFn<T, T, Output = T> {
     /// The value that changes nothing: `apply(identity, x) == x == apply(x, identity)`.
     fn identity(&self) -> T;
 
-    /// The result for no items: the identity, unless that is one of several equal values and another is the usual one, as −0 is
-    /// the identity of [`Add`], and a sum of nothing +0.
+    /// The result for no items. It is the identity, unless several values are equal to it and another one is usual: −0 is the identity of
+    /// [`Add`], and a sum of no items is +0.
     #[inline(always)]
     fn of_none(&self) -> T {
         self.identity()
     }
 
-    /// The reduction over the lanes of `mask` by one instruction, where the hardware has it for this function and type.
+    /// Reduces the lanes of `mask` by one instruction, if the hardware has it for this function and type.
     #[doc(hidden)]
     #[inline(always)]
     #[track_caller]
@@ -388,21 +390,21 @@ pub trait Reducer<T>: BinaryFn<T, T, Output = T> {
         None
     }
 
-    /// Whether [`warp`](Self::warp) gives something.
+    /// Whether [`warp`](Self::warp) returns a result.
     #[doc(hidden)]
     #[inline(always)]
     fn has_instruction(&self) -> bool {
         false
     }
 
-    /// `a`, `b` and `c` combined by one instruction, where the hardware has it for this function and type.
+    /// Combines `a`, `b` and `c` by one instruction, if the hardware has it for this function and type.
     #[doc(hidden)]
     #[inline(always)]
     fn of_three(&self, _a: T, _b: T, _c: T) -> Option<T> {
         None
     }
 
-    /// `x` of `apply(x, last)`, where it can be had to the bit for this function and type.
+    /// Returns `x` of `apply(x, last)`, if it can be computed to the bit for this function and type.
     #[doc(hidden)]
     #[inline(always)]
     fn without(&self, _combined: T, _last: T) -> Option<T> {

@@ -1,4 +1,4 @@
-//! A reduction in two passes.
+//! Reductions in two passes.
 
 use core::marker::PhantomData;
 
@@ -6,8 +6,8 @@ use super::Reduction;
 use crate::KernelParam;
 use crate::simt::Block;
 
-/// The first of a reduction's two passes, over a part of the items: the result is what the part contributes, for
-/// [`LastPass`] to combine.
+/// The first of a reduction's two passes. It reduces a part of the items, and its result is the contribution of that part, which
+/// [`LastPass`] combines.
 ///
 /// ```
 /// use kernel_primitives::functor::{FirstPass, LastPass, Mean, Reduction};
@@ -45,8 +45,8 @@ impl<T, R: Reduction<T>> Reduction<T> for FirstPass<R> {
     }
 }
 
-/// The last of a reduction's two passes: combines what parts of the items contribute, the results of [`FirstPass`], to the
-/// result of all items. `T` is the items' type.
+/// The last of a reduction's two passes. It combines the contributions of parts of the items, which are results of [`FirstPass`], to the
+/// result of all items. `T` is the type of the items.
 #[derive(Debug, PartialEq, Eq, KernelParam)]
 #[repr(C)]
 pub struct LastPass<R, T> {
@@ -55,7 +55,7 @@ pub struct LastPass<R, T> {
     item: PhantomData<fn(T)>,
 }
 
-// Whatever the items' type is.
+// This holds for any type of items.
 impl<R: Copy, T> Clone for LastPass<R, T> {
     #[inline(always)]
     fn clone(&self) -> Self {

@@ -1,4 +1,4 @@
-//! Reductions with a step before and a step after: what a row, a column or a whole array is reduced by.
+//! Reductions with a step before and a step after, for rows, columns and whole arrays.
 
 use core::marker::PhantomData;
 
@@ -11,17 +11,17 @@ use crate::simt::Block;
 
 /// A reduction of items of type `T`.
 ///
-/// Each item goes through [`pre`](Reduction::pre); the results are combined, in any grouping, with
-/// [`identity`](Reduction::identity) in as many places as convenient; what is left goes through [`post`](Reduction::post).
-/// [`reducer`](Reduction::reducer) is the middle step as the [`Reducer`] that collectives take.
+/// Each item goes through [`pre`](Reduction::pre). The results are combined, in any grouping; [`identity`](Reduction::identity) may be
+/// combined at any number of places. The total goes through [`post`](Reduction::post). [`reducer`](Reduction::reducer) is the middle step
+/// as the [`Reducer`] that collectives take.
 ///
-/// **Order.** The library's kernels give a thread items that are far apart. So in `algorithms::reduce`, `segmented_reduce`, `spmv_by`
-/// and `spmm_by`, and in `kernels::reduce_rows` and `reduce_higher_dim`, the combination must be commutative. All reductions of the
-/// table below are commutative; [`ReduceBy`] and [`Semiring`](super::Semiring) are if their operator is. [`of`](Reduction::of) and
-/// collectives keep the order, so a kernel of one's own can give each thread consecutive items, and reduce by any combination.
+/// **Order.** The library's kernels give a thread items that are far apart. So the combination must be commutative in `algorithms::reduce`,
+/// `segmented_reduce`, `spmv_by` and `spmm_by`, and in `kernels::reduce_rows` and `reduce_higher_dim`. All reductions of the table below
+/// are commutative; [`ReduceBy`] and [`Semiring`](super::Semiring) are commutative if their operator is. [`of`](Reduction::of) and
+/// collectives keep the order. So your own kernel can give each thread consecutive items, and reduce by any combination.
 ///
-/// Sums, products and norms accumulate in [`Accumulate::Accum`], which is also their result: `f32` for the half types. Means
-/// of integers accumulate in 64 bits ([`Average`]).
+/// Sums, products and norms accumulate in [`Accumulate::Accum`], which is also the type of their result: `f32` for the half types. Means of
+/// integers accumulate in 64 bits ([`Average`]).
 ///
 /// | reduction | result | of no items |
 /// |---|---|---|
@@ -48,25 +48,25 @@ use crate::simt::Block;
             reduces as `ReduceBy(…)`; or implement `Reduction<{T}>`"
 )]
 pub trait Reduction<T>: Sized {
-    /// What is combined.
+    /// The type of the values that are combined.
     type Accum: Element;
     /// The result.
     type Output;
 
-    /// What changes nothing when combined.
+    /// The value that does not change another value when combined with it.
     fn identity(&self) -> Self::Accum;
 
     /// The contribution of an item; `index` is its place among all items.
     fn pre(&self, item: T, index: u64) -> Self::Accum;
 
-    /// Two contributions as one. `a` is of items before those of `b`, where the [order](Reduction) is kept.
+    /// Combines two contributions. The items of `a` come before those of `b`, if the [order](Reduction) is kept.
     fn combine(&self, a: Self::Accum, b: Self::Accum) -> Self::Accum;
 
     /// The result of `count` items.
     #[track_caller]
     fn post(&self, total: Self::Accum, count: u64) -> Self::Output;
 
-    /// The combination over the lanes of `mask` by one instruction, where the hardware has it.
+    /// Combines the lanes of `mask` by one instruction, if the hardware has it.
     #[doc(hidden)]
     #[inline(always)]
     #[track_caller]
@@ -76,7 +76,7 @@ pub trait Reduction<T>: Sized {
 
     /// [`combine`](Reduction::combine) and the identity, for collectives: `block_reduce(cx, shared, value, op.reducer())`.
     ///
-    /// A reduction such as [`ArgMax`] is one of many types. Where nothing else says of which, the call does:
+    /// A reduction such as [`ArgMax`] works for many types. If nothing else determines the type, name it in the call:
     ///
     /// ```
     /// use kernel_primitives::functor::{ArgMax, Indexed};
@@ -114,7 +114,7 @@ pub trait Reduction<T>: Sized {
         Combine { reduction: self, item: PhantomData }
     }
 
-    /// The reduction of a slice by one thread, from the left.
+    /// Reduces a slice by one thread, from the left.
     #[track_caller]
     fn of(&self, items: &[T]) -> Self::Output
     where
@@ -128,7 +128,7 @@ pub trait Reduction<T>: Sized {
     }
 }
 
-/// The [`Reducer`] of a reduction's accumulated values: see [`Reduction::reducer`].
+/// The [`Reducer`] of the accumulated values of a reduction: see [`Reduction::reducer`].
 pub struct Combine<'a, R, T> {
     reduction: &'a R,
     item: PhantomData<fn(T)>,
@@ -162,8 +162,8 @@ impl<R: Reduction<T>, T> Reducer<R::Accum> for Combine<'_, R, T> {
     }
 }
 
-/// The reduction by a [`Reducer`]: an operator and its identity, as scans take it. It is commutative if the operator is, which
-/// the library's kernels need: see [`Reduction`].
+/// The reduction by a [`Reducer`], which is an operator and its identity, as scans take it. It is commutative if the operator is. The
+/// library's kernels need that: see [`Reduction`].
 ///
 /// ```
 /// use kernel_primitives::functor::{Max, ReduceBy, Reduction};
@@ -247,7 +247,7 @@ macro_rules! reductions {
 type Norm<T> = <<T as Accumulate>::Accum as Magnitude>::Real;
 
 reductions! {
-    /// The sum; of `bool`, the number of `true`.
+    /// The sum. For `bool`, it is the number of `true`.
     Sum: <T: Accumulate> -> T::Accum,
         T::Accum::ZERO, |x, _| x.widen(), |a, b| a.add(b) => Add, |total, _| -> T::Accum { total };
     /// The sum of the items that are not NaN.
@@ -257,60 +257,60 @@ reductions! {
     /// The product.
     Prod: <T: Accumulate> -> T::Accum,
         T::Accum::ONE, |x, _| x.widen(), |a, b| a.mul(b), |total, _| -> T::Accum { total };
-    /// The sum, in the type of [`Average`], divided by the number of items; integers truncate.
+    /// The sum, in the type of [`Average`], divided by the number of items. Integers truncate.
     Mean: <T: Average> -> T::Sum,
         T::Sum::ZERO, |x, _| x.to_sum(), |a, b| a.add(b) => Add, |sum, count| -> T::Accum { T::average(sum, count) };
-    /// The smallest item; NaN propagates, −0 is less than +0.
+    /// The smallest item. NaN propagates, and −0 is less than +0.
     MinOf: <T: Ordered> -> T, T::GREATEST, |x, _| x, |a, b| a.minimum(b) => Min, |total, _| -> T { total };
-    /// The largest item; NaN propagates, −0 is less than +0.
+    /// The largest item. NaN propagates, and −0 is less than +0.
     MaxOf: <T: Ordered> -> T, T::LEAST, |x, _| x, |a, b| a.maximum(b) => Max, |total, _| -> T { total };
-    /// The smallest absolute value; NaN propagates.
+    /// The smallest absolute value. NaN propagates.
     AbsMin: <T: Magnitude> -> T::Real,
         T::Real::GREATEST, |x, _| x.magnitude(), |a, b| a.minimum(b) => Min, |total, _| -> T::Real { total };
-    /// The largest absolute value; NaN propagates. It is not negative, unless it is that of the smallest signed integer.
+    /// The largest absolute value. NaN propagates. It is not negative, unless it is that of the smallest signed integer.
     AbsMax: <T: Magnitude> -> T::Real,
         T::Real::LEAST, |x, _| x.magnitude(), |a, b| a.maximum(b) => Max,
         |total, count| -> T::Real { if count == 0 { T::Real::ZERO } else { total } };
     /// The sum of the absolute values.
     L1: <T: Accumulate> -> Norm<T> [where T::Accum: Magnitude],
         Norm::<T>::ZERO, |x, _| x.widen().magnitude(), |a, b| a.add(b) => Add, |total, _| -> Norm<T> { total };
-    /// The square root of the sum of the squares of the absolute values. It overflows where a square does.
+    /// The square root of the sum of the squares of the absolute values. It overflows if a square does.
     L2: <T: Accumulate> -> Norm<T> [where T::Accum: Magnitude, Norm<T>: Real],
         Norm::<T>::ZERO, |x, _| x.widen().norm_squared(), |a, b| a.add(b), |total, _| -> Norm<T> { total.sqrt() };
-    /// How many items are not 0; NaN is not.
+    /// The number of items that are not 0. NaN is not 0.
     CountNonzero: <T: ConvertTo<bool>> -> u64,
         0, |x, _| x.convert() as u64, |a, b| a.add(b), |total, _| -> u64 { total };
-    /// Whether any item is not 0; NaN is not.
+    /// Whether any item is not 0. NaN is not 0.
     Any: <T: ConvertTo<bool>> -> bool, false, |x, _| x.convert(), |a, b| a | b, |total, _| -> bool { total };
-    /// Whether all items are not 0; NaN is not.
+    /// Whether all items are not 0. NaN is not 0.
     All: <T: ConvertTo<bool>> -> bool, true, |x, _| x.convert(), |a, b| a & b, |total, _| -> bool { total };
-    /// The first of the smallest items, or the first NaN if there is one, as in NumPy. −0 and +0 are equal. Of equal items the one of
-    /// the lower index wins, whichever of the two comes first in [`combine`](Reduction::combine).
+    /// The first of the smallest items, or the first NaN if there is one, as in NumPy. −0 and +0 are equal. Of equal items, the one with
+    /// the lower index is taken, in whichever order they come to [`combine`](Reduction::combine).
     ArgMin: <T: Ordered> -> Indexed<T>,
         Indexed::new(T::GREATEST, u64::MAX), |x, index| Indexed::new(x, index), |a, b| first(a, b, |x, y| x.less(y)),
         |total, _| -> Indexed<T> { total };
-    /// The first of the largest items, or the first NaN if there is one, as in NumPy. −0 and +0 are equal. Of equal items the one of
-    /// the lower index wins, whichever of the two comes first in [`combine`](Reduction::combine).
+    /// The first of the largest items, or the first NaN if there is one, as in NumPy. −0 and +0 are equal. Of equal items, the one with the
+    /// lower index is taken, in whichever order they come to [`combine`](Reduction::combine).
     ArgMax: <T: Ordered> -> Indexed<T>,
         Indexed::new(T::LEAST, u64::MAX), |x, index| Indexed::new(x, index), |a, b| first(a, b, |x, y| y.less(x)),
         |total, _| -> Indexed<T> { total };
-    /// The logarithm of the sum of the exponentials, without overflow on the way: a maximum, and a sum relative to it.
+    /// The logarithm of the sum of the exponentials. It keeps a maximum, and a sum relative to it, so intermediate results do not overflow.
     LogSumExp: <T: Accumulate> -> [T::Accum; 2] [where T::Accum: Real],
         [T::Accum::NEG_INFINITY, T::Accum::ZERO], |x, _| [x.widen(), T::Accum::ONE],
         |a, b| {
             let largest = a[0].maximum(b[0]);
-            // Of infinities the difference would be NaN.
+            // The difference of infinities would be NaN.
             let scaled = |[x, sum]: [T::Accum; 2]| if x == largest { sum } else { sum.mul(x.sub(largest).exp()) };
             [largest, scaled(a).add(scaled(b))]
         },
         |total, _| -> T::Accum { total[0].add(total[1].ln()) };
 }
 
-/// The sum of the absolute values to the power of `p`, to the power of 1/`p`. `p` is positive and finite.
+/// The sum of the absolute values to the power of `p`, to the power of 1/`p`. `p` must be positive and finite.
 #[derive(Clone, Copy, Debug, PartialEq, KernelParam)]
 #[repr(transparent)]
 pub struct PNorm<A> {
-    /// The power, of the type that accumulates.
+    /// The power, in the type that accumulates.
     pub p: A,
 }
 
@@ -345,12 +345,12 @@ where
 pub struct Indexed<T> {
     /// The item.
     pub value: T,
-    // Bytes, so that no padding is needed beside an item of any size.
+    // The index is in bytes, so that no padding is needed for an item of any size.
     index: [u8; 8],
 }
 
 impl<T> Indexed<T> {
-    /// The item with that index.
+    /// Makes the item with that index.
     #[inline(always)]
     pub const fn new(value: T, index: u64) -> Self {
         Self { value, index: index.to_ne_bytes() }
@@ -363,7 +363,7 @@ impl<T> Indexed<T> {
     }
 }
 
-/// The one that is better; of two that are as good, or NaN, the one with the lower index.
+/// Returns the better one. NaN is better than any number. If neither is better, returns the one with the lower index.
 fn first<T: Ordered>(a: Indexed<T>, b: Indexed<T>, better: impl Fn(T, T) -> bool) -> Indexed<T> {
     let (a_nan, b_nan) = (a.value.unordered(), b.value.unordered());
     let wins = (a_nan & !b_nan) | better(a.value, b.value) & !b_nan;

@@ -4,8 +4,8 @@ use super::{BinaryFn, Reducer};
 use crate::KernelParam;
 use crate::element::{Element, Segmented};
 
-/// The reduction of each run by itself: combines parts of a sequence of runs, each [`Segmented`], by a reducer of the items.
-/// Associative if that is, and not commutative.
+/// The reduction of each run by itself. It combines parts of a sequence of runs, each a [`Segmented`], by a reducer of the items. It is
+/// associative if that reducer is, and it is not commutative.
 ///
 /// ```
 /// use kernel_primitives::element::Segmented;

@@ -1,4 +1,4 @@
-//! The operators of a matrix times a vector, and what becomes of each row.
+//! The operators of a product of a matrix and a vector, and the functions that write the result of each row.
 
 use super::{BinaryFn, Reducer, Reduction, UnaryFn};
 use crate::KernelParam;
@@ -7,8 +7,8 @@ use crate::simt::Block;
 
 /// The usual arithmetic of matrix products: the sum of the products, in the type that accumulates.
 ///
-/// It is a [`Reduction`] of pairs, of an entry of the matrix and the vector's item at its column. The two may have different types if
-/// they accumulate in the same one, such as `f16` and `f32`.
+/// It is a [`Reduction`] of pairs of an entry of the matrix and the vector's item at the column of the entry. The two may have different
+/// types if they accumulate in the same type, such as `f16` and `f32`.
 ///
 /// ```
 /// use kernel_primitives::functor::{PlusTimes, Reduction};
@@ -39,7 +39,7 @@ impl<V: Accumulate, X: Accumulate<Accum = V::Accum>> Reduction<(V, X)> for PlusT
     }
 }
 
-/// A semiring by its two operators: `times` of an entry of a matrix and a vector's item, and `plus` of the results.
+/// A semiring, given by its two operators: `times` of an entry of a matrix and an item of a vector, and `plus` of the results.
 ///
 /// | semiring | what a product finds |
 /// |---|---|
@@ -47,7 +47,7 @@ impl<V: Accumulate, X: Accumulate<Accum = V::Accum>> Reduction<(V, X)> for PlusT
 /// | `Semiring { plus: LogicalOr, times: LogicalAnd }` | the vertices that are one edge further |
 /// | `Semiring { plus: Max, times: Mul }` | the most probable path |
 ///
-/// `plus` commutes and has an identity, which is the result of a row without entries ([`Reducer::of_none`]).
+/// `plus` must be commutative and have an identity, which is the result of a row without entries ([`Reducer::of_none`]).
 ///
 /// ```
 /// use kernel_primitives::functor::{Add, Min, Reduction, Semiring};
@@ -91,10 +91,10 @@ where
     }
 }
 
-/// A reduction of a matrix's rows whose entries go through a function first.
+/// A reduction of a matrix's rows that applies a function to each entry first.
 ///
-/// `OfEntry { function: Conjugate, reduction: PlusTimes }` multiplies by the conjugate of each entry: of a transposed matrix that is the product with
-/// the adjoint one.
+/// `OfEntry { function: Conjugate, reduction: PlusTimes }` multiplies by the conjugate of each entry. With a transposed matrix, that is the
+/// product with the adjoint matrix.
 ///
 /// ```
 /// use kernel_primitives::functor::{Conjugate, OfEntry, PlusTimes, Reduction};
@@ -107,9 +107,9 @@ where
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
 #[repr(C)]
 pub struct OfEntry<F, R> {
-    /// What is applied to an entry.
+    /// The function that is applied to an entry.
     pub function: F,
-    /// What reduces the results, each with the vector's item.
+    /// The reduction of the results, each with the item of the vector.
     pub reduction: R,
 }
 
@@ -146,7 +146,7 @@ where
     }
 }
 
-/// What a product of a matrix and a vector writes for a row, in the kernel that computes it.
+/// The function that computes what a product of a matrix and a vector writes for a row, in the kernel of the product.
 ///
 /// ```
 /// use kernel_primitives::functor::Epilogue;
@@ -175,19 +175,19 @@ where
     note = "a product writes its results as they are with `Overwrite`, and scaled and added with `Axpby`; or implement `Epilogue<{A}>`"
 )]
 pub trait Epilogue<A> {
-    /// What is written.
+    /// The type that is written.
     type Output: Element;
 
-    /// Whether [`apply`](Self::apply) looks at `old`. If it does not, that is not read.
+    /// Returns whether [`apply`](Self::apply) uses `old`. If not, it is not read.
     fn reads(&self) -> bool;
 
-    /// The new element, from the row's result and from what the output holds, or another vector of the call: zero unless it
-    /// [reads](Self::reads) that.
+    /// Computes the new element from the result of the row and from `old`. That is the previous element of the output, or of another vector
+    /// of the call; it is zero if the function does not [read](Self::reads) it.
     #[track_caller]
     fn apply(&self, total: A, old: Self::Output) -> Self::Output;
 }
 
-/// The epilogue that writes results as they are.
+/// The epilogue that writes results without a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
 pub struct Overwrite;
 
@@ -203,8 +203,8 @@ impl<A: Element> Epilogue<A> for Overwrite {
     }
 }
 
-/// The epilogue of BLAS: `y = alpha * total + beta * y`. What has the factor 0 takes no part, so that a NaN in it does not come through: if
-/// `beta` is 0, `y` is not read. A factor of 1 leaves its value as it is.
+/// The epilogue of BLAS: `y = alpha * total + beta * y`. A value whose factor is 0 takes no part, so a NaN in it does not propagate: if
+/// `beta` is 0, `y` is not read. A factor of 1 does not change its value.
 ///
 /// ```
 /// use kernel_primitives::functor::{Axpby, Epilogue};
@@ -216,7 +216,7 @@ impl<A: Element> Epilogue<A> for Overwrite {
 pub struct Axpby<T> {
     /// The factor of the result.
     pub alpha: T,
-    /// The factor of what `y` holds.
+    /// The factor of the previous value of `y`.
     pub beta: T,
 }
 
@@ -232,7 +232,7 @@ impl<T: Arithmetic> Epilogue<T> for Axpby<T> {
         self.beta != T::ZERO
     }
     fn apply(&self, total: T, old: T) -> T {
-        // 1 is not neutral to a complex number that is infinite or has a negative zero, and a sum with zero turns that.
+        // A multiplication by 1 changes a complex number that is infinite or has a negative zero, and so does an addition of zero.
         let scaled = |factor: T, value: T| if factor == T::ONE { value } else { factor.mul(value) };
         match (self.alpha == T::ZERO, self.beta == T::ZERO) {
             (false, false) => scaled(self.alpha, total).add(scaled(self.beta, old)),
