@@ -1,9 +1,9 @@
-//! Inputs by index, in memory or computed: buffers, numbers counted, other inputs mapped, zipped, permuted, strided or
+//! Inputs by index, in memory or computed: buffers, consecutive numbers, and other inputs that are mapped, zipped, permuted, strided or
 //! reversed.
 //!
-//! A kernel with a parameter `x: Input<S>` takes any of them. `S`, a [`Source`], says which one, so a kernel is instantiated for each type
-//! of input that it is launched with, and what is computed costs no memory. The types are the same where the host builds an input and
-//! where the kernel reads it, except the buffers at its leaves: `&Buffer<T>` or a slice of one there, [`Span<T>`] here.
+//! A kernel with a parameter `x: Input<S>` takes any of them. `S`, a [`Source`], says which one. So a kernel is instantiated for each type
+//! of input that it is launched with, and computed values take no memory. The types are the same where the host builds an input and where
+//! the kernel reads it, except the buffers: `&Buffer<T>` or a slice of one on the host, and [`Span<T>`] in the kernel.
 //!
 //! | built by | items | source |
 //! |---|---|---|
@@ -90,7 +90,7 @@ unsafe fn all_of<T: Copy, const N: usize>(items: &[MaybeUninit<T>; N]) -> [T; N]
     unsafe { (&raw const *items).cast::<[T; N]>().read() }
 }
 
-/// As many `T` as 16 bytes hold, or one.
+/// The number of `T` in 16 bytes, or one.
 const fn vector<T>() -> usize {
     match size_of::<T>() {
         1 => 16,
@@ -111,26 +111,26 @@ pub(crate) use sealed::Sealed;
 /// # Safety
 /// The layout of the type is the same for every compiler.
 pub unsafe trait Source: Copy + Send + Sync + Sealed + 'static {
-    /// What it has at an index.
+    /// The type of an item.
     type Item: Copy;
 
-    /// What an algorithm's name calls it: `T` for a [`Span<T>`], and otherwise the type itself.
+    /// The type's name in an algorithm: `T` for a [`Span<T>`], and otherwise the type itself.
     type Short: AsSource<Source = Self>;
 
     /// The layout that host and device compare.
     #[doc(hidden)]
     const LAYOUT: Layout;
 
-    /// As many items as are in one access to memory of 16 bytes, if it is aligned for that.
+    /// The number of items in one access to memory of 16 bytes, if the memory is aligned for that.
     #[doc(hidden)]
     const VECTOR: usize;
 
-    /// Whether items are read from memory one after the other, and nothing is computed: so that many can be on their way.
+    /// Whether items are read from memory one after the other, without computation, so that many reads can be in flight.
     #[doc(hidden)]
     const IN_MEMORY: bool = false;
 
-    /// Vectors that a thread should have on their way at a time; 0 if nothing waits for memory. One where whole vectors are read side by
-    /// side, of which other threads have the next ones; more where each item is an access.
+    /// The number of vectors that a thread should have in flight at a time, or 0 if nothing waits for memory. It is one if whole vectors
+    /// are contiguous and other threads have the next ones, and more if each item is an access.
     #[doc(hidden)]
     const IN_FLIGHT: usize;
 
@@ -143,7 +143,7 @@ pub unsafe trait Source: Copy + Send + Sync + Sealed + 'static {
         self.len() == 0
     }
 
-    /// The address by which reports name the memory; null if the items are computed.
+    /// The address by which reports name the memory, or null if the items are computed.
     #[doc(hidden)]
     #[inline(always)]
     fn address(&self) -> *const () {
@@ -170,8 +170,8 @@ pub unsafe trait Source: Copy + Send + Sync + Sealed + 'static {
         each!(i < N, unsafe { self.item(cx, first + i) })
     }
 
-    /// Whether vectors of `N` items, from `first` or any multiple of `N` further, lie in memory aligned for their accesses, if
-    /// they lie there.
+    /// Returns whether vectors of `N` items, from `first` or any multiple of `N` after it, are aligned for their accesses, if they are in
+    /// memory.
     #[doc(hidden)]
     #[inline(always)]
     fn is_aligned<const N: usize>(&self, cx: Block<'_>, first: usize) -> bool {
@@ -191,7 +191,7 @@ pub unsafe trait Source: Copy + Send + Sync + Sealed + 'static {
         unsafe { self.items(cx, first) }
     }
 
-    /// Copies the `N` items from `first` to shared memory, from `at`; or begins to, where they lie in memory.
+    /// Copies the `N` items from `first` to shared memory, from `at`. If they are in memory, it only begins to copy them.
     ///
     /// # Safety
     /// As for [`item`](Self::item), for each, and as for [`SharedArray::store_items`].
@@ -244,7 +244,7 @@ pub unsafe trait Source: Copy + Send + Sync + Sealed + 'static {
     }
 }
 
-/// A kernel's parameter: items that the launch gives as a buffer, or as what [`input`](self) builds.
+/// A parameter of a kernel: items that the launch gives as a buffer, or as an input that [`input`](self) builds.
 #[derive(Clone, Copy)]
 pub struct Input<'k, S> {
     cx: Block<'k>,
@@ -274,7 +274,7 @@ impl<'k, S: Source> Input<'k, S> {
         self.len() == 0
     }
 
-    /// The item at `index`; a fault outside.
+    /// The item at `index`. An index outside is a fault.
     #[track_caller]
     pub fn at(self, index: usize) -> S::Item {
         let len = self.len();
@@ -294,8 +294,8 @@ impl<'k, S: Source> Input<'k, S> {
         if index < self.len() { Some(unsafe { self.source.item(self.cx, index) }) } else { None }
     }
 
-    /// The `N` items from `first`, or `None` unless all of them lie inside. From memory by vector accesses of up to 16 bytes
-    /// where the address is aligned for them.
+    /// The `N` items from `first`, or `None` unless all of them are inside. It reads memory by vector accesses of up to 16 bytes if the
+    /// address is aligned for these.
     #[track_caller]
     pub fn items<const N: usize>(self, first: usize) -> Option<[S::Item; N]> {
         let len = self.len();
@@ -306,8 +306,8 @@ impl<'k, S: Source> Input<'k, S> {
         Some(unsafe { self.source.items(self.cx, first) })
     }
 
-    /// As [`items`](Self::items), of items that are known to lie inside: for several vectors after one comparison, so that no
-    /// branch lies between their loads.
+    /// Works as [`items`](Self::items), for items that are known to be inside. Use it to read several vectors after one comparison, without
+    /// a branch between their loads.
     ///
     /// # Safety
     /// All `N` items from `first` lie inside.
@@ -318,12 +318,12 @@ impl<'k, S: Source> Input<'k, S> {
         unsafe { self.source.items(self.cx, first) }
     }
 
-    /// `M` times `N` items, from `first`, `first + stride`, … on, or `None` unless all of them lie inside: accesses that do not
-    /// wait for each other, as for [`items`](Self::items).
+    /// Returns `M` times `N` items, from `first`, `first + stride` and so on, or `None` unless all of them are inside. The accesses do not
+    /// wait for each other. Otherwise they are those of [`items`](Self::items).
     #[track_caller]
     pub fn vectors<const N: usize, const M: usize>(self, first: usize, stride: usize) -> Option<[[S::Item; N]; M]> {
         const { assert!(M > 0, "one vector at least") };
-        // Larger strides lead outside any memory, and the span of these does not overflow.
+        // Larger strides lead outside any memory, and the span of smaller ones does not overflow.
         if stride > const { (usize::MAX - N) / M } {
             return None;
         }
@@ -335,9 +335,9 @@ impl<'k, S: Source> Input<'k, S> {
         Some(each!(m < M, unsafe { self.source.items(self.cx, first + m * stride) }))
     }
 
-    /// Copies the `N` items from `first` to shared memory, from `at`; false, and nothing is done, unless all of them lie
-    /// inside. What lies in memory on boundaries of 16 bytes goes there without passing through the thread, which must
-    /// [wait](Self::wait_for_copies) before it or others read it.
+    /// Copies the `N` items from `first` to shared memory, from `at`. If not all of them are inside, it returns false and does nothing.
+    /// Items in memory that are aligned to 16 bytes go there without passing through the thread. The thread must
+    /// [wait](Self::wait_for_copies) before it or other threads read them.
     ///
     /// # Safety
     /// As for [`SharedArray::store_items`].
@@ -355,15 +355,15 @@ impl<'k, S: Source> Input<'k, S> {
         inside
     }
 
-    /// Whether [`vector_inside`](Self::vector_inside) can read `N` items from `first`, and from each multiple of `N` further: by
-    /// their addresses, if they lie in memory.
+    /// Returns whether [`vector_inside`](Self::vector_inside) can read `N` items from `first`, and from each multiple of `N` after it. It
+    /// looks at the addresses, if the items are in memory.
     #[inline(always)]
     pub fn is_aligned<const N: usize>(self, first: usize) -> bool {
         self.source.is_aligned::<N>(self.cx, first)
     }
 
-    /// The `N` items from `first`, by accesses of up to 16 bytes, and looks at nothing before: for many vectors after one
-    /// comparison, so that no branch lies between their loads.
+    /// Reads the `N` items from `first`, by accesses of up to 16 bytes, without any check. Use it to read many vectors after one
+    /// comparison, without a branch between their loads.
     ///
     /// # Safety
     /// All `N` items from `first` lie inside, and [are aligned](Self::is_aligned).
@@ -374,7 +374,7 @@ impl<'k, S: Source> Input<'k, S> {
         unsafe { self.source.vector(self.cx, first) }
     }
 
-    /// As [`copy`](Self::copy), of items that are known to lie inside and to be aligned.
+    /// Works as [`copy`](Self::copy), for items that are known to be inside and to be aligned.
     ///
     /// # Safety
     /// As for [`vector_inside`](Self::vector_inside) and [`SharedArray::store_items`].
@@ -388,7 +388,7 @@ impl<'k, S: Source> Input<'k, S> {
         unsafe { self.source.copy_vector::<N>(self.cx, first, to, at) };
     }
 
-    /// As [`copy`](Self::copy), of items that are known to lie inside and need not be elements.
+    /// Works as [`copy`](Self::copy), for items that are known to be inside and need not be elements.
     ///
     /// # Safety
     /// All `N` items from `first` lie inside; and as for [`SharedArray::store_items`].
@@ -400,22 +400,22 @@ impl<'k, S: Source> Input<'k, S> {
         unsafe { self.source.copy_any::<N>(self.cx, first, to, at) };
     }
 
-    /// Waits for all that this thread has begun to [`copy`](Self::copy).
+    /// Waits for all copies that this thread has begun by [`copy`](Self::copy).
     #[inline(always)]
     #[track_caller]
     pub fn wait_for_copies(self) {
         wait_for_copies(self.cx);
     }
 
-    /// Makes a group of what this thread has begun to [copy](Self::copy) and is in none yet, for
+    /// Makes a group of the [copies](Self::copy) that this thread has begun and that are in no group yet, for
     /// [`wait_for_copies_but_last`](Self::wait_for_copies_but_last).
     #[inline(always)]
     pub fn group_copies(self) {
         group_copies(self.cx);
     }
 
-    /// Waits for this thread's [groups](Self::group_copies) of copies but the last, which stays on its way while the thread works on
-    /// what came before; not for copies that are in no group.
+    /// Waits for this thread's [groups](Self::group_copies) of copies except the last one, which stays in flight while the thread works on
+    /// the earlier ones. It does not wait for copies that are in no group.
     #[inline(always)]
     #[track_caller]
     pub fn wait_for_copies_but_last(self) {
@@ -423,8 +423,7 @@ impl<'k, S: Source> Input<'k, S> {
     }
 }
 
-/// The name of a source where kernels are instantiated and in errors: an element stands for a [`Span`] of it, and a source for
-/// itself.
+/// The name of a source where kernels are instantiated, and in errors. An element stands for a [`Span`] of it, and a source for itself.
 ///
 /// ```
 /// use kernel_primitives::input::{AsSource, Counting, Span};

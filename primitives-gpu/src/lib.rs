@@ -1,4 +1,4 @@
-//! The Kernel Primitive API: GPU kernels in Rust, built from block- and warp-level pieces.
+//! The Kernel Primitive API: GPU kernels in Rust, which are built from primitives of blocks and warps.
 //!
 //! The crate is `no_std` when it is compiled for the GPU (`nvptx64-nvidia-cuda`) and an ordinary library on the host,
 //! where the same code runs in the emulator of `primitives-host`. Most users depend on `kernel-primitives`, which
@@ -10,51 +10,50 @@
 //! methods. It takes no register on the GPU, and is a pointer to the emulator's lane on the host. There are no global
 //! index functions and no thread-local state. The token cannot outlive the kernel, nor leave its thread.
 //!
-//! **Global memory.** [`Global`] reads. Nothing writes its elements during the launch; the borrow of the buffer guarantees
-//! that. All threads of the grid share a [`GlobalMut`]. Its third parameter, a [partition](view::partition), says who owns
-//! which element: [`PerThread`](view::PerThread), [`Tiles<N>`](view::Tiles), [`PerBlock`](view::PerBlock), or
-//! [`Atomic`](view::Atomic). Owned elements are written through tokens that a [`Block`] hands out. No two threads can obtain
-//! the same token, so writes are disjoint by construction. Any other write is atomic, or `unsafe` with its contract. All
-//! accesses are checked against the view's length on both machines. A violation is a [fault](simt::FaultKind), and never
-//! undefined behaviour.
+//! **Global memory.** A [`Global`] is read. No thread writes its elements during the launch; the borrow of the buffer guarantees that. All
+//! threads of the grid share a [`GlobalMut`]. Its third parameter, a [partition](view::partition), says which thread owns which element:
+//! [`PerThread`](view::PerThread), [`Tiles<N>`](view::Tiles), [`PerBlock`](view::PerBlock), or [`Atomic`](view::Atomic). Owned elements are
+//! written through tokens that a [`Block`] gives out. No two threads can get the same token, so writes are disjoint by construction. Any
+//! other write is atomic, or `unsafe` with its contract. All accesses are checked against the length of the view on both machines. A
+//! violation is a [fault](simt::FaultKind), and never undefined behaviour.
 //!
-//! **Shared memory.** A block has one arena. A collective declares its storage as a type, and takes it as `&mut Shared<S>`. A
-//! kernel takes it as a parameter [`Shared<S>`] from the launcher, which adds up sizes and alignments at compile time. A
-//! [`Shared`] remembers that a collective has used it. The next collective on it then starts with a barrier, so reuse is
-//! correct without the author's help, and the first use costs nothing.
+//! **Shared memory.** A block has one arena. A collective declares its storage as a type, and takes it as `&mut Shared<S>`. A kernel takes
+//! it as a parameter [`Shared<S>`] from the launcher, which adds up sizes and alignments at compile time. A [`Shared`] remembers whether a
+//! collective has used it. If so, the next collective on it starts with a barrier. So a reuse is always correct, and the first use costs
+//! nothing.
 //!
-//! **Convergence.** Every thread of a collective's scope (warp or block) calls it, from the same place in the source. The
-//! emulator reports a lane that does not come.
+//! **Convergence.** Every thread of a collective's scope (warp or block) calls it from the same place in the source. The emulator reports a
+//! lane that does not arrive.
 //!
-//! **Faults.** A panic, an index outside a view or a division by zero ends the thread, and reaches the host as an error with
-//! kernel, block, thread and source line. The context survives. Spins poll the fault flag through [`Block::spin`], so that
-//! a fault in one block cannot hang another that waits for it. On a GPU, a kernel in which the compiler leaves a panic takes 16
-//! bytes of shared memory for it, and a store a thread. The checks of this crate cost a compare.
+//! **Faults.** A panic, an index outside a view or a division by zero ends the thread, and reaches the host as an error with kernel, block,
+//! thread and source line. The context survives. Waiting loops poll the fault flag through [`Block::spin`], so a fault in one block cannot
+//! hang another block that waits for it. On a GPU, a kernel in which the compiler leaves a panic needs 16 bytes of shared memory, and one
+//! store for each thread. Each check of this crate costs a comparison.
 //!
-//! **Elements.** An [`Element`] is plain old data without padding whose all-zero bytes are a value. [`Number`] adds
-//! arithmetic and an order; [`element`] lists what else there is. By the traits and the functors integers wrap; by plain operators they
-//! do in the build for a GPU, and on the host without overflow checks. `f16` and `bf16` are the types of the `half`
-//! crate. Their traits compute by the GPU's own instructions, and give the same bits on the host.
+//! **Elements.** An [`Element`] is plain old data without padding whose all-zero bytes are a value. [`Number`] adds arithmetic and an
+//! order; [`element`] lists the other traits. The methods of the traits and the functors wrap integers. The plain operators wrap in the
+//! build for a GPU, and on the host without overflow checks. `f16` and `bf16` are the types of the `half` crate. Their traits compute with
+//! the GPU's own instructions, and give the same bits on the host.
 //!
 //! **Functors.** The traits are [`UnaryFn`], [`BinaryFn`], [`TernaryFn`], [`NaryFn`], [`Reducer`] and [`Reduction`]. Closures
 //! are functors. The bounds are the same on both machines. A functor that is a kernel parameter implements [`KernelParam`],
 //! which fixes its layout.
 //!
-//! **Inlining.** The device build inlines all functions of a kernel, whatever their size, except `#[cold]` and `#[inline(never)]` ones.
-//! `#[inline(always)]` is for the host: a function of a few lines is faster in the emulator with it, and a longer one makes each of
-//! its callers larger and slower to compile.
+//! **Inlining.** The device build inlines all functions of a kernel, whatever their size, except `#[cold]` and `#[inline(never)]`
+//! functions. `#[inline(always)]` is for the host: with it, a function of a few lines is faster in the emulator, but a longer function
+//! makes each of its callers larger and slower to compile.
 //!
 //! **Numbers.** Minimum and maximum are IEEE 754-2019 `minimum` and `maximum`: NaN propagates and −0 is less than +0.
 //! Their identities are +∞ and −∞, or the type's limits. Square root and division are correctly rounded. Multiply and
 //! add are not contracted unless the build asks for it.
 //!
-//! **Two styles.** Primitives with the seed's names take the block's shape at run time; collectives that need a static
-//! layout take the number of threads as a const generic.
+//! **Two styles.** Primitives with the seed's names take the shape of the block at run time. Collectives that need a static layout take the
+//! number of threads as a const generic.
 
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(stdarch_nvptx))]
 
-// The derives name the crate as its users see it.
+// The derives name the crate as users see it.
 extern crate self as kernel_primitives;
 
 pub mod block;
@@ -85,8 +84,7 @@ pub use view::{Global, GlobalMut, Shared};
 
 /// What a kernel module imports: `use kernel_primitives::prelude::*;`.
 ///
-/// It has the traits of functors. Of the functors themselves it has `Add`, `Mul`, `Min`, `Max` and `Each`; the rest are in
-/// [`functor`].
+/// It has the traits of functors, and the functors `Add`, `Mul`, `Min`, `Max` and `Each`. The other functors are in [`functor`].
 pub mod prelude {
     pub use crate::block::*;
     pub use crate::device_println;

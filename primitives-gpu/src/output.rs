@@ -1,7 +1,7 @@
-//! Outputs by index: buffers, several of them as one, and places in another order.
+//! Outputs by index: buffers, several buffers as one output, and places in another order.
 //!
-//! A kernel with a parameter `out: Output<O>` takes any of them, as one with `x: Input<S>` takes any [input](crate::input): `O`, a
-//! [`Sink`], says which one. What orders or pairs places is built by the same functions, of buffers that are written:
+//! A kernel with a parameter `out: Output<O>` takes any of them, in the same way as a kernel with `x: Input<S>` takes any
+//! [input](crate::input). `O`, a [`Sink`], says which one. The same functions order or pair places; they take buffers that are written:
 //!
 //! | built by | writes an item | sink |
 //! |---|---|---|
@@ -60,10 +60,10 @@ use crate::view::{Elements, Layout};
 /// # Safety
 /// The layout of the type is the same for every compiler.
 pub unsafe trait Sink: Copy + Send + Sync + Sealed + 'static {
-    /// What a place takes.
+    /// The type of an item that a place takes.
     type Item: Copy;
 
-    /// What an algorithm's name calls it: `T` for a [`SpanMut<T>`], and otherwise the type itself.
+    /// The type's name in an algorithm: `T` for a [`SpanMut<T>`], and otherwise the type itself.
     type Short: AsSink<Sink = Self>;
 
     /// The layout that host and device compare.
@@ -79,7 +79,7 @@ pub unsafe trait Sink: Copy + Send + Sync + Sealed + 'static {
         self.len() == 0
     }
 
-    /// The address by which reports name the memory; null if the places are computed.
+    /// The address by which reports name the memory, or null if the places are computed.
     #[doc(hidden)]
     #[inline(always)]
     fn address(&self) -> *const () {
@@ -94,7 +94,7 @@ pub unsafe trait Sink: Copy + Send + Sync + Sealed + 'static {
     #[track_caller]
     unsafe fn put(&self, cx: Block<'_>, index: usize, item: Self::Item);
 
-    /// Writes `N` items to the places from `first`, by accesses of up to 16 bytes where they are side by side and aligned.
+    /// Writes `N` items to the places from `first`, by accesses of up to 16 bytes if the places are contiguous and aligned.
     ///
     /// # Safety
     /// As for [`put`](Self::put), of each.
@@ -109,7 +109,7 @@ pub unsafe trait Sink: Copy + Send + Sync + Sealed + 'static {
     }
 }
 
-/// The name of a sink where kernels are instantiated and in errors: an element stands for a [`SpanMut`] of it, and a sink for itself.
+/// The name of a sink where kernels are instantiated, and in errors. An element stands for a [`SpanMut`] of it, and a sink for itself.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` names no output",
     label = "neither an element nor a sink",
@@ -124,7 +124,7 @@ impl<T: Element> AsSink for T {
     type Sink = SpanMut<T>;
 }
 
-/// A kernel's parameter: places that the launch gives as a buffer, or as what [`output`](self) builds.
+/// A parameter of a kernel: places that the launch gives as a buffer, or as an output that [`output`](self) builds.
 #[derive(Clone, Copy)]
 pub struct Output<'k, O> {
     cx: Block<'k>,
@@ -154,7 +154,7 @@ impl<'k, O: Sink> Output<'k, O> {
         self.len() == 0
     }
 
-    /// Writes an item to the place of `index`; a fault outside.
+    /// Writes an item to the place of `index`. An index outside is a fault.
     ///
     /// # Safety
     /// No other thread accesses the place, which a permutation names, or a barrier or a release and an acquire lie between its access and
@@ -170,7 +170,7 @@ impl<'k, O: Sink> Output<'k, O> {
         unsafe { self.sink.put(self.cx, index, item) }
     }
 
-    /// As [`write_items`](Self::write_items), without a comparison, which the emulator makes all the same in memory.
+    /// Works as [`write_items`](Self::write_items), without a comparison. The emulator still makes the comparison for memory.
     ///
     /// # Safety
     /// As for [`write`](Self::write), of each; and all lie inside.
@@ -181,8 +181,8 @@ impl<'k, O: Sink> Output<'k, O> {
         unsafe { self.sink.put_items(self.cx, first, items) };
     }
 
-    /// Writes `N` items to the places from `first`, as many as there are; in memory by vector accesses of up to 16 bytes where
-    /// the address is aligned for them.
+    /// Writes `N` items to the places from `first`, as far as there are places. It writes memory by vector accesses of up to 16 bytes if
+    /// the address is aligned for these.
     ///
     /// # Safety
     /// As for [`write`](Self::write), of each.
@@ -207,7 +207,7 @@ impl<'k, O: Sink> Output<'k, O> {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct SpanMut<T> {
-    // As in `Span`: a pointer in a parameter by value would lose that it points to global memory.
+    // As in `Span`: a pointer in a parameter by value would lose the information that it points to global memory.
     address: u64,
     len: usize,
     _elements: PhantomData<fn(T)>,
@@ -404,7 +404,7 @@ pub struct Discard<T> {
     _items: PhantomData<fn(T)>,
 }
 
-/// `len` places that keep nothing: for results that one does not want.
+/// Returns `len` places that keep nothing, for results that are not needed.
 pub fn discard<T: Copy>(len: usize) -> Discard<T> {
     Discard { len, _items: PhantomData }
 }

@@ -1,4 +1,4 @@
-//! What is computed of items: mapped, zipped.
+//! Inputs that are computed from items: mapped and zipped ones.
 
 use core::mem::offset_of;
 
@@ -8,7 +8,7 @@ use crate::functor::UnaryFn;
 use crate::simt::Block;
 use crate::view::Layout;
 
-/// What a function makes of items; from [`map`].
+/// The results of a function of items; from [`map`].
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Map<S, F> {
@@ -18,7 +18,7 @@ pub struct Map<S, F> {
     pub f: F,
 }
 
-/// `f` of each item.
+/// Returns the input `f` of each item.
 pub fn map<S, F>(source: S, f: F) -> Map<S, F> {
     Map { source, f }
 }
@@ -84,7 +84,7 @@ pub struct Zip<S, R> {
     pub second: R,
 }
 
-/// Pairs of the items of both, as many as both have; or pairs of places, of an [`output`](crate::output).
+/// Returns the pairs of the items of both, as many as both have; or the pairs of the places, for an [`output`](crate::output).
 pub fn zip<S, R>(first: S, second: R) -> Zip<S, R> {
     Zip { first, second }
 }

@@ -1,4 +1,4 @@
-//! Inputs of no memory: one value, and numbers counted.
+//! Inputs without memory: one value, and consecutive numbers.
 
 use core::mem::offset_of;
 
@@ -15,7 +15,7 @@ pub struct Constant<T> {
     len: usize,
 }
 
-/// `len` times `value`.
+/// Returns an input of `len` items, each of which is `value`.
 pub fn constant<T: KernelParam>(value: T, len: usize) -> Constant<T> {
     Constant { value, len }
 }
@@ -52,7 +52,7 @@ unsafe impl<T: KernelParam> Source for Constant<T> {
     }
 }
 
-/// Numbers one after another; from [`counting`].
+/// Consecutive numbers; from [`counting`].
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Counting<T> {
@@ -60,7 +60,7 @@ pub struct Counting<T> {
     len: usize,
 }
 
-/// The `len` numbers from `first`; an integer wraps.
+/// Returns an input of the `len` numbers from `first`. An integer wraps.
 pub fn counting<T: Arithmetic + KernelParam>(first: T, len: usize) -> Counting<T>
 where
     usize: ConvertTo<T>,

@@ -17,8 +17,8 @@ pub struct Permutation<S, I> {
     pub at: I,
 }
 
-/// The items of `source` at the indices `at`: integers of any type; one that is outside is a fault. Or its places, of an
-/// [`output`](crate::output).
+/// Returns the items of `source` at the indices `at`, which are integers of any type; or its places, for an [`output`](crate::output). An
+/// index out of bounds is a fault.
 pub fn permutation<S, I>(source: S, at: I) -> Permutation<S, I> {
     Permutation { source, at }
 }
@@ -38,7 +38,7 @@ unsafe impl<S: Source, I: Source<Item: Integer + ConvertTo<usize>>> Source for P
         I::LAYOUT,
     );
     const VECTOR: usize = if S::VECTOR < I::VECTOR { S::VECTOR } else { I::VECTOR };
-    // Each item is a read of its own: what warps have under way that wait for few of them is as much, and they all run at once.
+    // Each item is a read of its own. Warps that wait for few items at a time have as many reads in flight, and all warps run at once.
     const IN_FLIGHT: usize = if Self::VECTOR >= 4 { 1 } else { 4 };
 
     #[inline(always)]
@@ -72,12 +72,12 @@ pub struct Strided<S> {
     pub source: S,
     #[doc(hidden)]
     pub step: usize,
-    // Known to the launch, so that no thread divides.
+    // The launch knows this number, so no thread divides.
     #[doc(hidden)]
     pub len: usize,
 }
 
-/// The items at 0, `step`, `2 * step`, …; with a step of 0, as with one of 1, all of them. Or the places, of an
+/// Returns the items at 0, `step`, `2 * step` and so on, or all items if the step is 0 or 1; or the places, for an
 /// [`output`](crate::output).
 pub fn strided<S>(source: S, step: usize) -> Strided<S> {
     Strided { source, step: step.max(1), len: 0 }
@@ -117,7 +117,7 @@ pub struct Reversed<S> {
     pub source: S,
 }
 
-/// The items in reverse order; or the places, of an [`output`](crate::output).
+/// Returns the items in reverse order; or the places, for an [`output`](crate::output).
 pub fn reversed<S>(source: S) -> Reversed<S> {
     Reversed { source }
 }

@@ -16,11 +16,11 @@ pub struct Segments<S> {
     len: usize,
 }
 
-/// For each index below `len` how many of the offsets are not above it: 0 before the first segment, 1 in that of
-/// `offsets[0]..offsets[1]`, and so on. Keys, for what is done by key to be done by segment.
+/// Turns segment offsets into keys, so that algorithms by key can run by segment. The key of an index below `len` is the number of offsets
+/// that are not greater than the index: 0 before the first segment, 1 in the segment `offsets[0]..offsets[1]`, and so on.
 ///
-/// `offsets` are integers of any type that do not decrease; else the numbers are any. Numbers of 2^32 and more wrap. An item costs as many looks at the offsets as
-/// their number has bits, and a vector of items hardly more.
+/// `offsets` are integers of any type, which must not decrease; otherwise the keys are unspecified. Keys of 2^32 and more wrap. An item
+/// costs as many reads of offsets as their number has bits, and a vector of items costs hardly more.
 pub fn segments<S>(offsets: S, len: usize) -> Segments<S> {
     Segments { offsets, len }
 }
@@ -34,7 +34,7 @@ impl<S> Segments<S> {
 }
 
 impl<S: Source<Item: Integer + ConvertTo<u64>>> Segments<S> {
-    /// How many offsets are `index` at most, and the next one.
+    /// Returns how many offsets are at most `index`, and the next offset.
     ///
     /// # Safety
     /// As for [`Source::item`], of all offsets.

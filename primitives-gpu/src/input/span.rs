@@ -14,7 +14,7 @@ use crate::view::{Elements, Layout, SharedArray};
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Span<T> {
-    // A pointer in a parameter by value would lose that it points to global memory.
+    // A pointer in a parameter by value would lose the information that it points to global memory.
     address: u64,
     len: usize,
     _elements: PhantomData<fn() -> T>,

@@ -11,7 +11,7 @@ use super::emulated::{Access, AccessKind, Space};
 use super::nvptx;
 use crate::element::Element;
 
-/// Which threads an atomic or a fence speaks to.
+/// The threads that an atomic or a fence affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Scope {
@@ -19,11 +19,11 @@ pub enum Scope {
     Block = 0,
     /// The threads of the device (`.gpu`).
     Device = 1,
-    /// All threads, the host's and other devices' too (`.sys`).
+    /// All threads, including those of the host and of other devices (`.sys`).
     System = 2,
 }
 
-/// What an atomic orders besides itself.
+/// The other accesses that an atomic orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum AtomicOrder {
@@ -33,7 +33,7 @@ pub enum AtomicOrder {
     Acquire = 1,
     /// Earlier accesses stay before it.
     Release = 2,
-    /// Both.
+    /// Both: later accesses stay after it, and earlier ones before it.
     AcqRel = 3,
 }
 
@@ -51,7 +51,7 @@ impl AtomicOrder {
     }
 }
 
-/// The read-modify-write operations; the numbers are the runtime module's.
+/// The read-modify-write operations. Their numbers are those of the runtime module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 #[allow(missing_docs, unreachable_pub, reason = "named by a sealed trait only")]
@@ -71,7 +71,7 @@ pub enum Update {
 mod sealed {
     use super::Update;
 
-    /// How a type's bits travel through the hardware's 32- and 64-bit atomics.
+    /// How the bits of a type go through the hardware's 32- and 64-bit atomics.
     #[allow(unreachable_pub, reason = "sealed")]
     pub trait Word: Copy {
         const WIDE: bool;
@@ -81,7 +81,7 @@ mod sealed {
         fn bits(self) -> u64;
         fn of(bits: u64) -> Self;
         fn sum(self, other: Self) -> Self;
-        /// Zero of the same sign in place of what an addition in global memory takes for it.
+        /// Returns zero of the same sign for a value that an addition in global memory treats as zero.
         fn flushed(self) -> Self;
     }
 
@@ -131,7 +131,7 @@ atomic_elements! {
     AtomicInt: u32, i32, u64, i64;
 }
 
-/// One element accessed atomically, relaxed at device scope (block scope in shared memory) unless asked otherwise.
+/// One element for atomic accesses. They are relaxed at device scope (block scope in shared memory), unless set otherwise.
 ///
 /// ```
 /// # use kernel_primitives::prelude::*;
@@ -163,15 +163,13 @@ impl<'k, T: AtomicElement> AtomicRef<'k, T> {
         Self { cx, address, order: AtomicOrder::Relaxed, scope, shared }
     }
 
-    /// The same element with another order. A load that is asked to release only, or a store that is asked to acquire
-    /// only, is relaxed.
+    /// The same element with another order. A load with only a release order, or a store with only an acquire order, is relaxed.
     #[inline(always)]
     pub fn order(self, order: AtomicOrder) -> Self {
         Self { order, ..self }
     }
 
-    /// The same element at another scope. In global memory that is the device at least, since other blocks have the element
-    /// as well.
+    /// The same element at another scope. In global memory, the scope is at least the device, because other blocks have the element, too.
     #[inline(always)]
     pub fn scope(self, scope: Scope) -> Self {
         let scope = if scope == Scope::Block && !self.shared { Scope::Device } else { scope };
@@ -206,10 +204,10 @@ impl<'k, T: AtomicElement> AtomicRef<'k, T> {
         }
     }
 
-    /// Adds `value` (integers wrap) and returns what was there before.
+    /// Adds `value` (integers wrap) and returns the previous value.
     ///
-    /// Of `f32` in global memory, GPUs take subnormal numbers for zeros of their sign: the element, `value` and the sum. So a sum of
-    /// subnormal numbers stays zero there. In shared memory, and of `f64`, they do not; and the emulator does as they do.
+    /// For `f32` in global memory, GPUs treat subnormal numbers as zeros of their sign: the element, `value` and the sum. So a sum of
+    /// subnormal numbers stays zero there. They do not do so in shared memory, nor for `f64`. The emulator does the same as GPUs.
     #[inline(always)]
     #[track_caller]
     pub fn fetch_add(self, value: T) -> T {
@@ -218,15 +216,15 @@ impl<'k, T: AtomicElement> AtomicRef<'k, T> {
         })
     }
 
-    /// Puts `value` in and returns what was there before.
+    /// Stores `value` and returns the previous value.
     #[inline(always)]
     #[track_caller]
     pub fn exchange(self, value: T) -> T {
         self.update(Update::Exchange, value, |_| value)
     }
 
-    /// Puts `new` in if the element has the bits of `expected`; returns what was there before, which has the bits of
-    /// `expected` exactly if `new` was put in.
+    /// Stores `new` if the element has the bits of `expected`. Returns the previous value, which has the bits of `expected` exactly if
+    /// `new` was stored.
     #[track_caller]
     pub fn compare_exchange(self, expected: T, new: T) -> T {
         #[cfg(target_arch = "nvptx64")]
@@ -244,7 +242,7 @@ impl<'k, T: AtomicElement> AtomicRef<'k, T> {
         }
         #[cfg(not(target_arch = "nvptx64"))]
         {
-            // One that fails is a read. Lanes run one by one where it is asked.
+            // An exchange that fails is a read. In the checked emulator, lanes run one by one.
             let fails = self.cx.lane_state().checked && self.update_with(|_| None).bits() != expected.bits();
             let kind = if fails { AccessKind::AtomicRead } else { AccessKind::AtomicUpdate };
             self.report(kind(self.order, self.scope));
@@ -286,8 +284,8 @@ impl<'k, T: AtomicElement> AtomicRef<'k, T> {
         }
     }
 
-    /// Replaces the element by what `f` returns, until no other lane interferes; returns what was there before. The lane notes if
-    /// that has other bits.
+    /// Replaces the element by the result of `f`, and repeats this until no other lane interferes. Returns the previous value. The lane
+    /// notes it if its bits change.
     #[cfg(not(target_arch = "nvptx64"))]
     fn update_with(self, f: impl Fn(T) -> Option<T>) -> T {
         use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -314,16 +312,16 @@ impl<'k, T: AtomicElement> AtomicRef<'k, T> {
     }
 }
 
-/// Minimum, maximum and bitwise operations; each returns what was there before.
+/// Minimum, maximum and bitwise operations. Each returns the previous value.
 impl<'k, T: AtomicInt> AtomicRef<'k, T> {
-    /// Keeps the smaller of the element and `value`.
+    /// Stores the smaller of the element and `value`.
     #[inline(always)]
     #[track_caller]
     pub fn fetch_min(self, value: T) -> T {
         self.update(T::MIN, value, |old| old.min(value))
     }
 
-    /// Keeps the larger of the element and `value`.
+    /// Stores the larger of the element and `value`.
     #[inline(always)]
     #[track_caller]
     pub fn fetch_max(self, value: T) -> T {

@@ -1,7 +1,7 @@
 //! Faults: what a kernel reports instead of computing a wrong value.
 //!
-//! A fault ends the thread that raised it and reaches the host as an error with kernel, block, thread and source
-//! line. On the GPU it is written once into a record in host-mapped memory; in the emulator it ends the launch.
+//! A fault ends the thread that raised it, and reaches the host as an error with kernel, block, thread and source line. On the GPU, it is
+//! written once into a record in host-mapped memory. In the emulator, it ends the launch.
 
 use core::panic::Location;
 
@@ -21,13 +21,13 @@ pub enum FaultKind {
     OutOfBounds = 2,
     /// An integer division by zero.
     DivisionByZero = 3,
-    /// A view of one shape met a tile or a token of another; the arguments are the end asked for and the length.
+    /// A view of one shape was used with a tile or a token of another shape. The arguments are the requested end and the length.
     TileOutOfBounds = 4,
-    /// A collective was called with a block it cannot serve; the arguments are the size asked for and the limit.
+    /// A collective was called in a block that it does not support. The arguments are the requested size and the limit.
     BadShape = 5,
-    /// A fault raised by the kernel's author; the first argument is the author's code.
+    /// A fault that the kernel's author raised. The first argument is the author's code.
     User = 6,
-    /// A vector access at an address that is not aligned for it; the arguments are the address and the vector's bytes.
+    /// A vector access at an address that is not aligned for it. The arguments are the address and the vector's bytes.
     Misaligned = 7,
 }
 
@@ -76,22 +76,22 @@ impl core::fmt::Display for Fault {
     }
 }
 
-/// Where a launch on a GPU reports faults: addresses in device memory, that the last parameter of every kernel points to.
-/// The layout is shared with the host.
+/// The places where a launch on a GPU reports faults. They are addresses in device memory; the last parameter of every kernel points to
+/// this. The host has the same layout.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct FaultControl {
-    /// Of the flag, a `u32` in device memory: not 0 once a thread has faulted, which then writes the record, and threads that
-    /// wait for each other give up.
+    /// The address of the flag, a `u32` in device memory. It is not 0 once a thread has faulted. That thread then writes the record, and
+    /// threads that wait for each other give up.
     pub faulted: u64,
-    /// Of a [`FaultRecord`] in host memory.
+    /// The address of a [`FaultRecord`] in host memory.
     pub record: u64,
 }
 
-/// Bytes of a file name that fit in a [`FaultRecord`]; a longer name keeps its end.
+/// The number of bytes of a file name in a [`FaultRecord`]. A longer name keeps its end.
 pub const FAULT_FILE_BYTES: usize = 192;
 
-/// The record that a faulting GPU thread writes, in host-mapped memory. The layout is shared with the host.
+/// The record that a GPU thread writes when it faults, in host-mapped memory. The host has the same layout.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct FaultRecord {

@@ -1,9 +1,9 @@
-//! Elementary functions of the floating-point types: NVIDIA's libdevice on the GPU, the standard library on the host
-//! (and `libm` for what that lacks).
+//! Elementary functions of the floating-point types. On the GPU they are NVIDIA's libdevice; on the host they are the standard library, and
+//! `libm` for the functions that it does not have.
 //!
-//! Square root, the functions that give whole numbers, `abs`, `fmod` and fused multiply-add are exact or correctly rounded on
-//! both machines. The others differ by a few units in the last place: the docs of [`Real`] have the table. The half types compute in
-//! `f32` and round once, so most of their results are the nearest value.
+//! Square root, the functions that return whole numbers, `abs`, `fmod` and fused multiply-add are exact or correctly rounded on both
+//! machines. The others differ by a few units in the last place: see the table in the docs of [`Real`]. The half types compute in `f32` and
+//! round once, so most of their results are the nearest value.
 
 use half::{bf16, f16};
 
@@ -11,14 +11,15 @@ use crate::element::{Accumulate, Float};
 
 macro_rules! math {
     ($($(#[$doc:meta])* $name:ident($($arg:ident),*) = $f32:ident, $f64:ident, $host:expr;)*) => {
-        /// Elementary functions, by the standard library's names.
+        /// Elementary functions, with the names of the standard library.
         ///
-        /// On the host `f32` and `f64` have inherent methods of most of these names, which give the same values. Those that the standard
-        /// library has beyond these and [`Float`]'s, such as `powi` and `sin_cos`, are not there when a kernel is compiled for a GPU.
+        /// On the host, `f32` and `f64` have inherent methods of most of these names, which give the same values. The standard library has
+        /// more methods than these and those of [`Float`], such as `powi` and `sin_cos`. They do not exist when a kernel is compiled for a
+        /// GPU.
         ///
-        /// Square root and the functions that give whole numbers are exact or correctly rounded on both machines. The others
-        /// are wrong by a few units in the last place. NVIDIA names the largest errors of libdevice that it has found (CUDA C++ Programming
-        /// Guide, "Mathematical Functions"): up to 2 units for most functions, and for these more:
+        /// Square root and the functions that return whole numbers are exact or correctly rounded on both machines. The others have errors
+        /// of a few units in the last place. NVIDIA lists the largest errors of libdevice that it has found (CUDA C++ Programming Guide,
+        /// "Mathematical Functions"). They are up to 2 units for most functions, and more for these:
         ///
         /// | function | `f32` | `f64` |
         /// |---|---|---|
@@ -30,8 +31,8 @@ macro_rules! math {
         /// | `powf`, `tan` | 4 | 2 |
         /// | `atan2`, `atanh`, `hypot`, `sinh` | 3 | 2 |
         ///
-        /// The host's functions have errors of the same size, and their own ones. `lgamma` passes 0 between −3 and −2 and between most
-        /// whole numbers below, and its error is large there in relation to the result. `f16` and `bf16` compute in `f32` and round once.
+        /// The host's functions have errors of the same size, but not the same errors. `lgamma` crosses 0 between −3 and −2, and between
+        /// most smaller whole numbers. There its error is large relative to the result. `f16` and `bf16` compute in `f32` and round once.
         pub trait Real: Float {
             $($(#[$doc])* fn $name(self $(, $arg: Self)*) -> Self;)*
         }

@@ -1,9 +1,9 @@
-//! The one seam to the hardware: indices, barriers, shuffles, votes, atomics, fences, shared memory, math and faults.
+//! The single seam to the hardware: indices, barriers, shuffles, votes, atomics, fences, shared memory, math and faults.
 //!
-//! Everything above this module is written once. `nvptx.rs` implements the seam with PTX instructions, `emulated.rs`
-//! hands it to the emulator, and `rust_cuda.rs`, with the feature `rust-cuda` and only type-checked so far, calls Rust
-//! CUDA's `cuda_std`. The vocabulary is PTX's and CUDA's: a *lane* is one of the 32 threads of a *warp*; a mask has
-//! one bit a lane; an operation with a mask is performed by all its lanes together, from the same place in the source.
+//! Everything above this module is written once. `nvptx.rs` implements the seam with PTX instructions, and `emulated.rs` with the emulator.
+//! `rust_cuda.rs`, with the feature `rust-cuda`, calls Rust CUDA's `cuda_std`; so far it is only type-checked. The terms are those of PTX
+//! and CUDA: a *lane* is one of the 32 threads of a *warp*; a mask has one bit for each lane; all lanes of a mask perform an operation
+//! together, from the same place in the source.
 
 mod atomic;
 mod dim;
@@ -41,14 +41,14 @@ use crate::view::{Item, Row, TileIter, WarpRow};
 #[cfg(not(target_arch = "nvptx64"))]
 use emulated::{Lane, WarpOp};
 
-/// The mask of all 32 lanes of a warp. A block whose size is no multiple of 32 ends in a partial warp, whose mask is
+/// The mask of all 32 lanes of a warp. A block whose size is not a multiple of 32 ends in a partial warp, whose mask is
 /// [`Block::warp_mask`].
 pub const FULL_MASK: u32 = !0;
 
-/// Lanes in a warp.
+/// The number of lanes in a warp.
 pub const WARP: u32 = 32;
 
-/// A barrier's vote.
+/// The vote of a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BarrierVote {
     /// No vote.
@@ -61,11 +61,11 @@ pub enum BarrierVote {
     Any,
 }
 
-/// The block token: what a kernel reaches the machine by.
+/// The block token, by which a kernel reaches the machine.
 ///
-/// A kernel receives it as its first parameter. On the GPU it is no more than where the launch reports faults, a parameter of
-/// the kernel that takes no register until it is used; on the host it is the emulator's lane. It can neither outlive the
-/// kernel nor leave its thread.
+/// A kernel receives it as its first parameter. On the GPU, it is only the address where the launch reports faults: a parameter of the
+/// kernel, which takes no register until it is used. On the host, it is the emulator's lane. It can neither outlive the kernel nor leave
+/// its thread.
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -83,7 +83,7 @@ pub struct Block<'k> {
     lane: &'k Lane<'k>,
     #[cfg(target_arch = "nvptx64")]
     control: *const FaultControl,
-    /// What the kernel's `threads` says: a constant when all is inlined.
+    /// The value of the kernel's `threads`, which is a constant when everything is inlined.
     #[cfg(target_arch = "nvptx64")]
     threads: Option<Dim3>,
     _not_send: PhantomData<(&'k (), *const ())>,
@@ -119,8 +119,8 @@ impl<'k> Block<'k> {
         self.lane
     }
 
-    /// The architecture, by which kernels choose between ways to the same result: compute capability times 100, a constant on a GPU.
-    /// The emulator takes the place of any.
+    /// The architecture, by which kernels choose between ways to the same result: the compute capability times 100. It is a constant on a
+    /// GPU. The emulator can stand for any architecture.
     #[doc(hidden)]
     pub fn arch(self) -> u32 {
         #[cfg(target_arch = "nvptx64")]
@@ -132,7 +132,7 @@ impl<'k> Block<'k> {
 
 /// Indices and extents.
 impl<'k> Block<'k> {
-    /// Index of this thread in its block.
+    /// The index of this thread in its block.
     pub fn thread_idx(self) -> Dim3 {
         #[cfg(target_arch = "nvptx64")]
         {
@@ -147,7 +147,7 @@ impl<'k> Block<'k> {
         self.lane.thread_idx
     }
 
-    /// Index of this block in the grid.
+    /// The index of this block in the grid.
     pub fn block_idx(self) -> Dim3 {
         #[cfg(target_arch = "nvptx64")]
         return nvptx::block_idx();
@@ -155,7 +155,7 @@ impl<'k> Block<'k> {
         self.lane.block_idx
     }
 
-    /// Extents of a block, in threads.
+    /// The extents of a block, in threads.
     pub fn block_dim(self) -> Dim3 {
         #[cfg(target_arch = "nvptx64")]
         return match self.threads {
@@ -166,7 +166,7 @@ impl<'k> Block<'k> {
         self.lane.block_dim
     }
 
-    /// Extents of the grid, in blocks.
+    /// The extents of the grid, in blocks.
     pub fn grid_dim(self) -> Dim3 {
         #[cfg(target_arch = "nvptx64")]
         return nvptx::grid_dim();
@@ -174,7 +174,7 @@ impl<'k> Block<'k> {
         self.lane.grid_dim
     }
 
-    /// Linear rank of this thread in its block, `x` fastest.
+    /// The linear rank of this thread in its block, `x` fastest.
     pub fn thread_rank(self) -> u32 {
         #[cfg(target_arch = "nvptx64")]
         {
@@ -185,7 +185,7 @@ impl<'k> Block<'k> {
         self.lane.thread_rank
     }
 
-    /// Threads in a block.
+    /// The number of threads in a block.
     pub fn block_threads(self) -> u32 {
         #[cfg(target_arch = "nvptx64")]
         {
@@ -196,13 +196,13 @@ impl<'k> Block<'k> {
         self.lane.block_threads
     }
 
-    /// Linear rank of this block in the grid, `x` fastest.
+    /// The linear rank of this block in the grid, `x` fastest.
     #[inline(always)]
     pub fn block_rank(self) -> usize {
         self.grid_dim().rank_of(self.block_idx()) as usize
     }
 
-    /// Blocks in the grid.
+    /// The number of blocks in the grid.
     #[inline(always)]
     pub fn grid_blocks(self) -> usize {
         let d = self.grid_dim();
@@ -219,7 +219,7 @@ impl<'k> Block<'k> {
         }
     }
 
-    /// The number, of which the compiler knows nothing: what is computed from it stays where it stands.
+    /// The number of the lane, hidden from the compiler: computations from it stay in their place.
     #[doc(hidden)]
     #[inline(always)]
     pub fn opaque(self, number: u32) -> u32 {
@@ -232,15 +232,15 @@ impl<'k> Block<'k> {
         self.thread_rank() / WARP
     }
 
-    /// Warps in a block; the last one may be partial.
+    /// The number of warps in a block. The last one may be partial.
     #[inline(always)]
     pub fn warps(self) -> u32 {
         self.block_threads().div_ceil(WARP)
     }
 
-    /// Lanes in this warp: 32, or fewer in the last warp of a block whose size is no multiple of 32.
+    /// The number of lanes in this warp: 32, or fewer in the last warp of a block whose size is not a multiple of 32.
     pub fn warp_lanes(self) -> u32 {
-        // Where the extents are known, so is the answer.
+        // If the extents are known, so is the answer.
         if self.block_threads().is_multiple_of(WARP) {
             return WARP;
         }
@@ -254,11 +254,10 @@ impl<'k> Block<'k> {
     }
 }
 
-/// The partition of an index range over the grid: the tokens by which owned elements are written.
+/// The partition of an index range over the grid. It gives the tokens by which owned elements are written.
 impl<'k> Block<'k> {
-    /// This thread's items among `0..len`, in a grid-stride loop: thread `t` of the grid's `T` threads owns `t`,
-    /// `t + T`, `t + 2T` and so on. The items index [`Global`](crate::Global) and are the tokens of
-    /// [`PerThread`](crate::view::PerThread) writes.
+    /// Returns this thread's items among `0..len`, in a grid-stride loop: thread `t` of the grid's `T` threads owns `t`, `t + T`, `t + 2T`
+    /// and so on. The items index [`Global`](crate::Global), and are the tokens of [`PerThread`](crate::view::PerThread) writes.
     pub fn items(self, len: usize) -> impl Iterator<Item = Item> {
         let threads = self.block_threads() as usize;
         let first = self.block_rank() * threads + self.thread_rank() as usize;
@@ -266,20 +265,20 @@ impl<'k> Block<'k> {
         ItemIter { next: first, stride, len }
     }
 
-    /// This block's rows among `0..rows`, in a grid-stride loop: block `b` of the grid's `B` blocks owns rows `b`, `b + B`,
-    /// `b + 2B` and so on. They are the tokens of [`Rows`](crate::view::Rows) and [`PerRow`](crate::view::PerRow) writes, and the
-    /// iteration is the same in all threads of the block.
+    /// Returns this block's rows among `0..rows`, in a grid-stride loop: block `b` of the grid's `B` blocks owns rows `b`, `b + B`,
+    /// `b + 2B` and so on. They are the tokens of [`Rows`](crate::view::Rows) and [`PerRow`](crate::view::PerRow) writes. The iteration is
+    /// the same in all threads of the block.
     ///
-    /// Within a row, the threads take turns by a loop of the kernel's own, from `thread_rank()` by `block_threads()`: the example
-    /// of [`PerRow`](crate::view::PerRow) has it.
+    /// Within a row, the threads share the elements by a loop in the kernel, from `thread_rank()` in steps of `block_threads()`: see the
+    /// example of [`PerRow`](crate::view::PerRow).
     #[inline(always)]
     pub fn rows(self, rows: usize) -> impl Iterator<Item = Row> {
         ItemIter { next: self.block_rank(), stride: self.grid_blocks(), len: rows }.map(|item| Row::new(item.index()))
     }
 
-    /// This warp's rows among `0..rows`, in a grid-stride loop over the grid's warps, block by block: warp `w` of `W` owns rows `w`,
-    /// `w + W` and so on. They are the tokens of [`PerWarpRow`](crate::view::PerWarpRow) writes, and the iteration is the same in
-    /// all lanes of the warp; other warps of the block may have one row more or less.
+    /// Returns this warp's rows among `0..rows`, in a grid-stride loop over the grid's warps, block by block: warp `w` of `W` owns rows
+    /// `w`, `w + W` and so on. They are the tokens of [`PerWarpRow`](crate::view::PerWarpRow) writes. The iteration is the same in all
+    /// lanes of the warp. Other warps of the block may have one row more or less.
     #[inline(always)]
     pub fn warp_rows(self, rows: usize) -> impl Iterator<Item = WarpRow> {
         let warps = self.block_threads().div_ceil(WARP) as usize;
@@ -287,9 +286,9 @@ impl<'k> Block<'k> {
         ItemIter { next: first, stride: self.grid_blocks() * warps, len: rows }.map(|item| WarpRow::new(item.index()))
     }
 
-    /// This block's tiles of `0..len`, in a grid-stride loop: a tile has `block_threads * ITEMS` elements, `ITEMS`
-    /// consecutive ones a thread (the *blocked* arrangement); the last may be shorter. Tiles are the tokens of
-    /// [`Tiles`](crate::view::Tiles) writes, and the iteration is the same in all threads of the block.
+    /// Returns this block's tiles of `0..len`, in a grid-stride loop. A tile has `block_threads * ITEMS` elements, `ITEMS` consecutive ones
+    /// for each thread (the *blocked* arrangement); the last tile may be shorter. Tiles are the tokens of [`Tiles`](crate::view::Tiles)
+    /// writes. The iteration is the same in all threads of the block.
     #[inline(always)]
     pub fn tiles<const ITEMS: usize>(self, len: usize) -> TileIter<ITEMS> {
         const { assert!(ITEMS > 0, "a tile has at least one item a thread") };
@@ -319,7 +318,7 @@ impl Iterator for ItemIter {
 
 /// Barriers, fences, waiting.
 impl<'k> Block<'k> {
-    /// Waits until all threads of the block are here; orders their memory accesses (`bar.sync 0`).
+    /// Waits until all threads of the block have arrived, and orders their memory accesses (`bar.sync 0`).
     #[track_caller]
     pub fn barrier(self) {
         #[cfg(target_arch = "nvptx64")]
@@ -328,7 +327,7 @@ impl<'k> Block<'k> {
         self.lane.machine.barrier(self.lane, BarrierVote::None, false, Location::caller());
     }
 
-    /// A barrier that returns in how many threads `predicate` is true.
+    /// A barrier that returns the number of threads in which `predicate` is true.
     #[track_caller]
     pub fn barrier_count(self, predicate: bool) -> u32 {
         #[cfg(target_arch = "nvptx64")]
@@ -359,7 +358,7 @@ impl<'k> Block<'k> {
         }
     }
 
-    /// Waits until all lanes of `mask` are here; orders their memory accesses.
+    /// Waits until all lanes of `mask` have arrived, and orders their memory accesses.
     #[track_caller]
     pub fn sync_warp(self, mask: u32) {
         #[cfg(target_arch = "nvptx64")]
@@ -377,9 +376,8 @@ impl<'k> Block<'k> {
         self.lane.machine.fence(self.lane, scope, Location::caller());
     }
 
-    /// One turn of a wait for memory that another thread will change: sleeps for some `nanoseconds` and ends the thread
-    /// if the launch, or one before it on its stream, has faulted meanwhile. Every wait loop calls it; the emulator
-    /// runs other lanes and blocks.
+    /// One turn of a wait for memory that another thread will change. It sleeps for about `nanoseconds`. It ends the thread if the launch,
+    /// or an earlier one on its stream, has faulted meanwhile. Every wait loop must call it. The emulator then runs other lanes and blocks.
     #[track_caller]
     pub fn spin(self, nanoseconds: u32) {
         #[cfg(target_arch = "nvptx64")]
@@ -394,8 +392,8 @@ impl<'k> Block<'k> {
         }
     }
 
-    /// Sleeps for some `nanoseconds`, in a wait that [spins](Self::spin) now and then: on a GPU that takes a look at what may have
-    /// faulted.
+    /// Sleeps for about `nanoseconds`, in a wait that [spins](Self::spin) from time to time. On a GPU, a spin reads memory to find out
+    /// about faults.
     #[track_caller]
     pub(crate) fn pause(self, nanoseconds: u32) {
         #[cfg(target_arch = "nvptx64")]
@@ -404,16 +402,16 @@ impl<'k> Block<'k> {
         self.spin(nanoseconds);
     }
 
-    /// Ends the thread and its launch with a fault of the author's own, which the host receives with `code` and the
-    /// caller's source line.
+    /// Ends the thread and its launch with a fault of the kernel's author. The host receives it with `code` and the source line of the
+    /// caller.
     #[inline(always)]
     #[track_caller]
     pub fn fault(self, code: u64) -> ! {
         self.raise(FaultKind::User, [code, 0], Location::caller())
     }
 
-    /// Ends the thread and its launch with a fault unless `size` is at most `limit`: for a kernel that takes so much and no
-    /// more.
+    /// Ends the thread and its launch with a fault unless `size` is at most `limit`. This is for a kernel that supports sizes up to a
+    /// limit.
     #[inline(always)]
     #[track_caller]
     pub fn require_at_most(self, size: usize, limit: usize) {
@@ -422,8 +420,8 @@ impl<'k> Block<'k> {
         }
     }
 
-    /// As [`require_at_most`](Self::require_at_most) in the emulator, and nothing on a GPU: for a count that means all where it
-    /// is larger, which is a mistake all the same.
+    /// Works as [`require_at_most`](Self::require_at_most) in the emulator, and does nothing on a GPU. This is for a count that means all
+    /// if it is larger than the limit, which is still a mistake.
     #[track_caller]
     pub(crate) fn expect_at_most(self, count: usize, limit: usize) {
         #[cfg(not(target_arch = "nvptx64"))]
@@ -442,7 +440,7 @@ impl<'k> Block<'k> {
         self.lane.machine.fault(self.lane, Fault { kind, args }, None, place)
     }
 
-    /// As [`raise`](Self::raise), for an access outside the view that starts at `view`: the emulator names the view.
+    /// Works as [`raise`](Self::raise), for an access outside the view that starts at `view`. The emulator names the view.
     pub(crate) fn raise_outside<T>(self, kind: FaultKind, args: [u64; 2], view: *const T, place: Place) -> ! {
         #[cfg(target_arch = "nvptx64")]
         {

@@ -1,7 +1,7 @@
-//! Printing from kernels: [`device_println!`](crate::device_println) and what it prints.
+//! Printing from kernels: [`device_println!`](crate::device_println) and the values that it prints.
 //!
-//! The compiler turns the format into one of CUDA's `vprintf`, whose arguments are slots of eight bytes. The GPU calls
-//! `vprintf` with them; the host reads the same slots by the same pieces of the format, so that both print the same text.
+//! The compiler turns the format into a format of CUDA's `vprintf`, whose arguments are slots of eight bytes. The GPU calls `vprintf` with
+//! them. The host reads the same slots with the same pieces of the format, so both print the same text.
 
 use half::{bf16, f16};
 
@@ -16,8 +16,8 @@ mod text;
 
 /// Prints a line from a kernel, for debugging: `device_println!(cx, "thread {} has {:.3}", cx.thread_rank(), x)`.
 ///
-/// The first argument is the [`Block`], the second the format, a literal in which each `{}` stands for a value after it.
-/// Values are what [`Print`] names. A line is written whole, those of several threads come in no particular order.
+/// The first argument is the [`Block`]. The second is the format, a literal in which each `{}` stands for a value after it. [`Print`] says
+/// which values can be printed. A line is written as a whole. Lines of several threads have no particular order.
 ///
 /// | in the format | prints | of |
 /// |---|---|---|
@@ -27,14 +27,14 @@ mod text;
 /// | `{:8}` `{:<8}` `{:08}` | in at least eight columns: at their right, at their left, filled with zeros | numbers |
 /// | `{{` `}}` | braces | |
 ///
-/// They combine as in [`std::fmt`]: `{:<8.3}`, `{:#010x}`, `{:<#6x}`. A format that is none of this, a number of values other than
-/// that of the `{}`, and a value that has no such form, are errors of the compiler.
+/// These forms combine as in [`std::fmt`]: `{:<8.3}`, `{:#010x}`, `{:<#6x}`. The following are compile errors: any other format, a number
+/// of values that differs from the number of `{}`, and a value that does not have the form.
 ///
-/// The emulator prints at once, to the standard output. A GPU keeps the lines in a buffer of 1 MiB, in which later lines
-/// overwrite the oldest, and the driver writes them to the process's standard output at the next synchronisation. The text
-/// is the same, except that the sign of a NaN is not specified.
+/// The emulator prints at once, to the standard output. A GPU keeps the lines in a buffer of 1 MiB, in which later lines overwrite the
+/// oldest. The driver writes them to the standard output of the process at the next synchronisation. The text is the same, except that the
+/// sign of a NaN is unspecified.
 ///
-/// A kernel that prints has a stack and is slower; one that does not has no trace of this.
+/// A kernel that prints has a stack and is slower. A kernel that does not print is not affected.
 ///
 /// ```
 /// use kernel_primitives::prelude::*;

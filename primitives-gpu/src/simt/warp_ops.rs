@@ -1,4 +1,4 @@
-//! Warp-level exchange: shuffles of any element, votes, match and integer reductions.
+//! Exchange within a warp: shuffles of any element, votes, matches and integer reductions.
 
 use core::mem::size_of;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -61,8 +61,8 @@ impl ReduxOp {
     }
 }
 
-/// Exchanges an element word by word, by integers of one type: a register's, or the largest that the emulator takes. The last word may
-/// have fewer bytes, the rest of it zero.
+/// Exchanges an element word by word, with integers of one type: a register's, or the largest that the emulator supports. The last word may
+/// have fewer bytes; its other bytes are zero.
 fn by_words<T: Element, Word: Copy + Default>(value: T, mut exchange: impl FnMut(Word) -> Word) -> T {
     // Evaluates what a generic element asserts about its padding.
     const { _ = T::ANY_BITS };
@@ -92,7 +92,7 @@ fn by_words<T: Element, Word: Copy + Default>(value: T, mut exchange: impl FnMut
     out
 }
 
-/// The bits of an element of up to 8 bytes, the unused ones zero.
+/// The bits of an element of up to 8 bytes. The unused bits are zero.
 fn bits<T: Element>(value: T) -> u64 {
     const { assert!(size_of::<T>() <= 8, "match compares elements of at most 8 bytes") };
     const { _ = T::ANY_BITS };
@@ -104,10 +104,10 @@ fn bits<T: Element>(value: T) -> u64 {
     bits
 }
 
-/// Shuffles. `mask` names the lanes that take part, all of which call with the same mask; `width`, a power of two up to
-/// 32, cuts the warp into segments. As in PTX's `shfl.sync`, the low five bits of source, delta or bits count; a lane whose
-/// source lies beyond its segment's limit keeps its own value. Elements of any type, at one instruction for each 32 bits; a
-/// source lane outside the mask is a fault in the emulator and unspecified on the GPU.
+/// Shuffles. `mask` names the lanes that take part; all of them call with the same mask. `width`, a power of two up to 32, divides the warp
+/// into segments. As in PTX's `shfl.sync`, only the low five bits of source, delta or bits count. A lane whose source is outside the limit
+/// of its segment keeps its own value. Elements may have any type; the cost is one instruction for each 32 bits. A source lane outside the
+/// mask is a fault in the emulator and unspecified on the GPU.
 impl<'k> Block<'k> {
     #[track_caller]
     fn shuffle_by<T: Element>(self, mode: ShuffleMode, mask: u32, value: T, operand: u32, width: u32) -> T {
@@ -127,21 +127,21 @@ impl<'k> Block<'k> {
         }
     }
 
-    /// The value of lane `source` of this lane's segment (`shfl.sync.idx`).
+    /// Returns the value of lane `source` of this lane's segment (`shfl.sync.idx`).
     #[inline(always)]
     #[track_caller]
     pub fn shuffle<T: Element>(self, mask: u32, value: T, source: u32, width: u32) -> T {
         self.shuffle_by(ShuffleMode::Index, mask, value, source, width)
     }
 
-    /// The value of the lane `delta` below, or this lane's own at the segment's start (`shfl.sync.up`).
+    /// Returns the value of the lane `delta` below, or this lane's own value at the start of the segment (`shfl.sync.up`).
     #[inline(always)]
     #[track_caller]
     pub fn shuffle_up<T: Element>(self, mask: u32, value: T, delta: u32, width: u32) -> T {
         self.shuffle_by(ShuffleMode::Up, mask, value, delta, width)
     }
 
-    /// The value of the lane `delta` below, or `None` at the segment's start. The instruction tells the two apart, so that no
+    /// Returns the value of the lane `delta` below, or `None` at the start of the segment. The instruction distinguishes the two, so no
     /// lane number is compared.
     #[inline(always)]
     #[track_caller]
@@ -150,7 +150,7 @@ impl<'k> Block<'k> {
         if inside { Some(value) } else { None }
     }
 
-    /// As [`shuffle_up`](Self::shuffle_up), and whether there is a lane `delta` below in the segment.
+    /// Works as [`shuffle_up`](Self::shuffle_up), and also returns whether the segment has a lane `delta` below.
     #[track_caller]
     fn shuffle_up_within<T: Element>(self, mask: u32, value: T, delta: u32, width: u32) -> (T, bool) {
         #[cfg(target_arch = "nvptx64")]
@@ -167,7 +167,7 @@ impl<'k> Block<'k> {
         (self.shuffle_up(mask, value, delta, width), self.lane() % width >= delta % 32)
     }
 
-    /// `apply` of the value of the lane `delta` below and this lane's own, or this lane's own at the segment's start.
+    /// Returns `apply` of the value of the lane `delta` below and this lane's own, or this lane's own value at the start of the segment.
     #[track_caller]
     pub(crate) fn combine_up<T: Element>(
         self,
@@ -177,10 +177,10 @@ impl<'k> Block<'k> {
         width: u32,
         apply: impl FnOnce(T, T) -> T,
     ) -> T {
-        // At the segment's start, what came is this lane's own: it has a register already.
+        // At the start of the segment, the value that arrives is this lane's own, which has a register already.
         let (came, inside) = self.shuffle_up_within(mask, value, delta, width);
-        // Were it known that both are the same value, an integer sum would become `came + (if inside { value } else { 0 })`: a
-        // selection more than an addition under a predicate.
+        // If the compiler knew that both are the same value, an integer sum would become `came + (if inside { value } else { 0 })`. That is
+        // one selection more than an addition under a predicate.
         #[cfg(target_arch = "nvptx64")]
         let below = by_words(came, nvptx::opaque);
         #[cfg(not(target_arch = "nvptx64"))]
@@ -188,14 +188,14 @@ impl<'k> Block<'k> {
         if inside { apply(below, value) } else { came }
     }
 
-    /// The value of the lane `delta` above, or this lane's own at the segment's end (`shfl.sync.down`).
+    /// Returns the value of the lane `delta` above, or this lane's own value at the end of the segment (`shfl.sync.down`).
     #[inline(always)]
     #[track_caller]
     pub fn shuffle_down<T: Element>(self, mask: u32, value: T, delta: u32, width: u32) -> T {
         self.shuffle_by(ShuffleMode::Down, mask, value, delta, width)
     }
 
-    /// The value of the lane whose number differs in `bits` (`shfl.sync.bfly`).
+    /// Returns the value of the lane whose number differs in `bits` (`shfl.sync.bfly`).
     #[inline(always)]
     #[track_caller]
     pub fn shuffle_xor<T: Element>(self, mask: u32, value: T, bits: u32, width: u32) -> T {
@@ -205,7 +205,7 @@ impl<'k> Block<'k> {
 
 /// Votes and matches among the lanes of `mask`.
 impl<'k> Block<'k> {
-    /// The mask of the lanes whose `predicate` is true.
+    /// Returns the mask of the lanes whose `predicate` is true.
     #[track_caller]
     pub fn ballot(self, mask: u32, predicate: bool) -> u32 {
         #[cfg(target_arch = "nvptx64")]
@@ -217,21 +217,21 @@ impl<'k> Block<'k> {
         }
     }
 
-    /// Whether `predicate` is true in any lane.
+    /// Returns whether `predicate` is true in any lane.
     #[inline(always)]
     #[track_caller]
     pub fn any(self, mask: u32, predicate: bool) -> bool {
         self.ballot(mask, predicate) != 0
     }
 
-    /// Whether `predicate` is true in all lanes.
+    /// Returns whether `predicate` is true in all lanes.
     #[inline(always)]
     #[track_caller]
     pub fn all(self, mask: u32, predicate: bool) -> bool {
         self.ballot(mask, predicate) == mask
     }
 
-    /// The mask of the lanes whose value has the same bits as this lane's; elements of up to 8 bytes.
+    /// Returns the mask of the lanes whose value has the same bits as this lane's. Elements have up to 8 bytes.
     #[track_caller]
     pub fn match_any<T: Element>(self, mask: u32, value: T) -> u32 {
         let bits = bits(value);
@@ -244,8 +244,8 @@ impl<'k> Block<'k> {
         }
     }
 
-    /// The lanes of a whole warp whose low byte is this lane's, by eight votes: faster than [`match_any`](Self::match_any),
-    /// which takes its time for each value that there is.
+    /// Returns the lanes of a whole warp whose low byte is the same as this lane's, by eight votes. This is faster than
+    /// [`match_any`](Self::match_any), whose time grows with the number of different values.
     #[track_caller]
     pub(crate) fn match_byte(self, byte: u32) -> u32 {
         #[cfg(target_arch = "nvptx64")]
@@ -254,7 +254,7 @@ impl<'k> Block<'k> {
         self.match_any(FULL_MASK, byte as u8)
     }
 
-    /// Whether all lanes' values have the same bits; elements of up to 8 bytes.
+    /// Returns whether all lanes' values have the same bits. Elements have up to 8 bytes.
     #[track_caller]
     pub fn match_all<T: Element>(self, mask: u32, value: T) -> bool {
         let bits = bits(value);
@@ -267,8 +267,7 @@ impl<'k> Block<'k> {
         }
     }
 
-    /// The lanes of this warp that execute this together, as the hardware happens to run them: a hint, not a fact to
-    /// build a mask on.
+    /// Returns the lanes of this warp that execute this together at the moment. It is a hint: do not use it as a mask.
     pub fn active_mask(self) -> u32 {
         #[cfg(target_arch = "nvptx64")]
         return nvptx::active_mask();
@@ -324,8 +323,8 @@ impl ReduxInt for i32 {
     }
 }
 
-/// Integer reductions over the lanes of `mask`, the result in all of them: one `redux.sync` on sm_80 and later, shuffles
-/// before.
+/// Integer reductions over the lanes of `mask`. All of these lanes get the result. It is one `redux.sync` on sm_80 and later, and shuffles
+/// on earlier architectures.
 impl<'k> Block<'k> {
     #[track_caller]
     fn redux<T: ReduxInt>(self, op: ReduxOp, mask: u32, value: T) -> T {
@@ -340,7 +339,7 @@ impl<'k> Block<'k> {
             }
         }
         if mask == FULL_MASK {
-            // No iteration over an array, which a kernel would keep in local memory.
+            // There is no iteration over an array, which a kernel would keep in local memory.
             let (mut total, mut bit) = (value, 1);
             while bit < WARP {
                 total = op.combine(total, self.shuffle_xor(mask, total, bit, WARP));
@@ -348,7 +347,7 @@ impl<'k> Block<'k> {
             }
             return T::from_u32(total);
         }
-        // Lanes outside the mask must not contribute, so the lanes of the mask take turns as source.
+        // Lanes outside the mask must not contribute, so each lane of the mask is the source in turn.
         let mut rest = mask & (mask - 1);
         let mut total = self.shuffle(mask, value, mask.trailing_zeros(), WARP);
         while rest != 0 {

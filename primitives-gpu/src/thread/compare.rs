@@ -2,7 +2,7 @@
 
 use crate::functor::Comparator;
 
-/// Puts two items in order: swaps them if the second comes before the first. Equal items stay.
+/// Puts two items in order: swaps them if the second comes before the first. Equal items stay in their places.
 ///
 /// Seed: `Comparator` with `Swap`.
 ///
@@ -19,7 +19,7 @@ pub fn compare_exchange<T: Copy>(first: &mut T, second: &mut T, order: &impl Com
     compare_exchange_pairs(first, second, &mut (), &mut (), order);
 }
 
-/// As [`compare_exchange`] of two keys, and their values go with them. Seed: `ComparatorWithIndex`.
+/// Works as [`compare_exchange`] for two keys, and moves their values with them. Seed: `ComparatorWithIndex`.
 ///
 /// ```
 /// use kernel_primitives::functor::Less;
@@ -43,7 +43,7 @@ pub fn compare_exchange_pairs<K: Copy, V: Copy>(
     (*first_value, *second_value) = if swap { (w, v) } else { (v, w) };
 }
 
-/// The largest power of two that is not above `n`; 1 for 0. Seed: `GetLastPow2(n)`.
+/// Returns the largest power of two that is not greater than `n`, or 1 for 0. Seed: `GetLastPow2(n)`.
 ///
 /// ```
 /// use kernel_primitives::thread::last_pow2;

@@ -1,5 +1,5 @@
-//! Functions of items, one by one. Of rows of items, `[[T; NX]; NY]`, the functor is [`Each`](crate::block::Each) of one for an
-//! item: `elementwise_binary(&rows, &others, Each(Add))`.
+//! Functions of items, applied one by one. For rows of items, `[[T; NX]; NY]`, use [`Each`](crate::block::Each) of a functor of items:
+//! `elementwise_binary(&rows, &others, Each(Add))`.
 
 use core::mem::MaybeUninit;
 
@@ -95,7 +95,7 @@ pub(crate) fn binary<A: Copy, B: Copy, F: BinaryFn<A, B>, const N: usize>(
     pairs!(N, i, f.apply_pair([a[i], a[i + 1]], [b[i], b[i + 1]]), f.apply(a[i], b[i]))
 }
 
-/// Applies `f` to each three items: `out[i] = f(a[i], b[i], c[i])`. Each thread holds the results of its own items.
+/// Applies `f` to each group of three items: `out[i] = f(a[i], b[i], c[i])`. Each thread holds the results of its own items.
 ///
 /// Seed: `ElementwiseTernary<InT, OutT, NX, 1, OpFunc>(out, in1, in2, in3, compute)`.
 ///
@@ -158,8 +158,7 @@ fn column<T: Copy, const N: usize, const ARITY: usize>(rows: &[[T; N]; ARITY], i
     each!(ARITY, j, rows[j][i])
 }
 
-/// Fills registers with what `f` gives: `out[i] = f()`. Rows of them are filled row by row:
-/// `elementwise_constant(|| elementwise_constant(f))`.
+/// Fills registers with the results of `f`: `out[i] = f()`. It fills rows row by row: `elementwise_constant(|| elementwise_constant(f))`.
 ///
 /// Seed: `ElementwiseConstant<InT, OutT, NX, 1, OpFunc>(out, compute)`.
 ///
@@ -173,8 +172,8 @@ pub fn elementwise_constant<F: NullaryFn, const N: usize>(f: F) -> [F::Output; N
     each!(N, i, f.apply())
 }
 
-/// Applies `f` to one row of items and each of several rows: `out[y][x] = f(a[x], b[y][x])`. Each thread holds the results
-/// of its own items.
+/// Applies `f` to one row of items and each of several rows: `out[y][x] = f(a[x], b[y][x])`. Each thread holds the results of its own
+/// items.
 ///
 /// Seed: `CycleBinary<InT, OutT, NX, NY, OpFunc>(out, in1, in2, compute)`.
 ///

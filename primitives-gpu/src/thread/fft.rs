@@ -2,13 +2,14 @@
 
 use crate::element::{Complex, FftFloat};
 
-/// The discrete Fourier transform of the thread's items: `X[k] = Σ x[j] * exp(-2πi * j * k / N)`.
+/// Computes the discrete Fourier transform of the thread's items: `X[k] = Σ x[j] * exp(-2πi * j * k / N)`.
 ///
-/// `N` is a product of 2, 3, 5, 7, 11 and 13. Everything stays in registers if they are enough: an item takes two of `f32`, four of
-/// `f64`. The factors are constants, rounded once.
+/// `N` is a product of 2, 3, 5, 7, 11 and 13. Everything stays in registers if there are enough: an item takes two for `f32`, and four for
+/// `f64`. The factors are constants, which are rounded once.
 ///
-/// The passes are of 13, 11, 7, 5, 3, 4 and 2, five at most: 1024 items are the most by powers of 2, and 243 by those of 3. A longer length
-/// does not compile. The error is that of [`block_fft`](crate::block::block_fft). NaN and infinity in an item spread to all results.
+/// There are at most five passes, with the factors 13, 11, 7, 5, 3, 4 and 2. So 1024 is the longest power of 2, and 243 is the longest
+/// power of 3. A longer length does not compile. The error is that of [`block_fft`](crate::block::block_fft). NaN and infinity in an item
+/// spread to all results.
 ///
 /// ```
 /// use kernel_primitives::Complex;
@@ -41,9 +42,9 @@ pub fn thread_fft<T: FftFloat, const N: usize>(items: &[Complex<T>; N]) -> [Comp
     items
 }
 
-/// The inverse of [`thread_fft`] times `N`: `x[j] = Σ X[k] * exp(2πi * j * k / N)`.
+/// Computes the inverse of [`thread_fft`] times `N`: `x[j] = Σ X[k] * exp(2πi * j * k / N)`.
 ///
-/// Like [`thread_fft`], at the same cost.
+/// The cost is that of [`thread_fft`].
 ///
 /// ```
 /// use kernel_primitives::Complex;

@@ -1,8 +1,8 @@
 //! Computation on a thread's own registers: no communication, no shared memory.
 //!
-//! A thread's items are an array, `[T; NX]`, or rows of them, `[[T; NX]; NY]`, for which the functor of the elementwise primitives is
-//! [`Each`](crate::block::Each) of one for an item. All loops have constant bounds and unroll.
-//! Every function holds for the thread that calls it alone, and any thread may call it or not.
+//! The items of a thread are an array, `[T; NX]`, or rows, `[[T; NX]; NY]`, for which the functor of the elementwise primitives is
+//! [`Each`](crate::block::Each) of a functor of items. All loops have constant limits and unroll. Every function works for the calling
+//! thread alone, and any thread may call it or not.
 
 mod compare;
 mod elementwise;

@@ -1,13 +1,13 @@
-//! The search along a merge path of rows and items.
+//! Searches along a merge path of rows and items.
 
-/// How many rows end before a `step` of the merge path of `rows` and `items`, where `end(i)` says where row `i` ends among the items.
+/// Returns how many rows end before `step` of the merge path of `rows` and `items`. `end(i)` is the end of row `i` among the items.
 ///
-/// The path merges the ends of the rows with the numbers of the items: a step is an item, or the end of a row after its last item. Row `i` ends at
-/// step `i + end(i)`. So the first `step` steps are as many ends of rows as this returns, and `step` less that many items. Parts of as many
-/// steps are as much work, whatever the lengths of the rows.
+/// The path merges the ends of the rows with the numbers of the items. A step is an item, or the end of a row, which comes after the row's
+/// last item. Row `i` ends at step `i + end(i)`. So the first `step` steps contain as many ends of rows as this returns; the rest of these
+/// steps are items. Parts with the same number of steps are the same amount of work, whatever the lengths of the rows.
 ///
-/// `end` never decreases, and is called for rows below `rows`. If it does decrease, the result is some number up to `rows` and `step`. Cost:
-/// a binary search, of which each probe waits for the one before.
+/// `end` must not decrease. It is called for rows below `rows`. If it decreases, the result is some number up to `rows` and `step`. Cost: a
+/// binary search, in which each probe waits for the previous one.
 ///
 /// CUB: `MergePathSearch`. Merrill and Garland, *Merge-based parallel sparse matrix-vector multiplication*, 2016.
 ///

@@ -1,13 +1,13 @@
-//! Random numbers by a counter: Philox.
+//! Random numbers from a counter: Philox.
 
 use crate::element::{Float, Real};
 use crate::functor::UnaryFn;
 use crate::{Element, KernelParam};
 
-/// Philox4x32-10: 128 random bits, a function of a counter and a key.
+/// Philox4x32-10: returns 128 random bits, which are a function of a counter and a key.
 ///
-/// Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011. About 60 integer instructions, no
-/// state and no memory. It gives what their library, Random123, gives.
+/// Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011. It takes about 60 integer instructions, no state and
+/// no memory. Its results are those of the authors' library, Random123.
 ///
 /// ```
 /// use kernel_primitives::thread::philox4x32_10;
@@ -28,8 +28,8 @@ pub const fn philox4x32_10(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
 
 /// A stream of random bits: a place in the sequence of [`philox4x32_10`].
 ///
-/// One seed has 2⁶⁴ streams of 2⁶⁴ draws each, all independent. Give each thread, or each element, its own stream, or its
-/// own offset in one: then the numbers do not depend on the launch's shape. Seed: `curandStatePhilox4_32_10_t`.
+/// One seed has 2⁶⁴ streams of 2⁶⁴ draws each, all of which are independent. Give each thread, or each element, its own stream, or its own
+/// offset in a stream. Then the numbers do not depend on the shape of the launch. Seed: `curandStatePhilox4_32_10_t`.
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -62,7 +62,7 @@ impl Philox {
         Self { seed, stream, offset: 0 }
     }
 
-    /// This stream, `draws` further on.
+    /// Moves forward in the stream by `draws` draws.
     #[inline(always)]
     pub const fn skip(self, draws: u64) -> Self {
         Self { offset: self.offset.wrapping_add(draws), ..self }
@@ -87,7 +87,7 @@ const fn high(value: u64) -> u32 {
     (value >> 32) as u32
 }
 
-/// 128 random bits to four `f32`, uniform in 0 to 1 (exclusive): multiples of 2⁻²⁴.
+/// Converts 128 random bits to four `f32`, uniform from 0 to 1 (exclusive), which are multiples of 2⁻²⁴.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
 pub struct UniformF32;
 
@@ -99,7 +99,7 @@ impl UnaryFn<[u32; 4]> for UniformF32 {
     }
 }
 
-/// 128 random bits to two `f64`, uniform in 0 to 1 (exclusive): multiples of 2⁻⁵³.
+/// Converts 128 random bits to two `f64`, uniform from 0 to 1 (exclusive), which are multiples of 2⁻⁵³.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
 pub struct UniformF64;
 
@@ -113,9 +113,9 @@ impl UnaryFn<[u32; 4]> for UniformF64 {
     }
 }
 
-/// 128 random bits to four `f32` of the normal distribution with mean 0 and variance 1, by Box and Muller's transform.
+/// Converts 128 random bits to four `f32` of the normal distribution with mean 0 and variance 1, by Box and Muller's transform.
 ///
-/// They are the same bits on all machines, and within two units in the last place of what [`UniformF32`]'s numbers transform to.
+/// The bits are the same on all machines. They are within two units in the last place of the transform of the numbers of [`UniformF32`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
 pub struct NormalF32;
 
@@ -129,7 +129,7 @@ impl UnaryFn<[u32; 4]> for NormalF32 {
     }
 }
 
-/// 128 random bits to two `f64` of the normal distribution with mean 0 and variance 1, by Box and Muller's transform.
+/// Converts 128 random bits to two `f64` of the normal distribution with mean 0 and variance 1, by Box and Muller's transform.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
 pub struct NormalF64;
 
@@ -142,7 +142,7 @@ impl UnaryFn<[u32; 4]> for NormalF64 {
     }
 }
 
-/// Two independent normal numbers of two uniform ones in 0 to 1 (exclusive).
+/// Makes two independent normal numbers from two uniform ones from 0 to 1 (exclusive).
 #[inline(always)]
 fn box_muller_f64(a: f64, b: f64) -> [f64; 2] {
     // 1 − a is exact and not 0.
@@ -177,7 +177,7 @@ pub mod box_muller {
     pub const COSINE: [f32; 4] = [-1.2337005, 0.25366923, -0.020860288, 0.00090402167];
 }
 
-/// Two independent normal numbers of the upper 24 bits of two random words.
+/// Makes two independent normal numbers from the upper 24 bits of two random words.
 ///
 /// With [`UniformF32`]'s numbers a and b, the radius is √(−2 ln(1 − a)) and the angle b turns. It takes integers, fused
 /// multiplications and a root, which all machines round alike, and neither a division nor a function with cases: 1 − a is a
@@ -232,12 +232,11 @@ macro_rules! distributions {
 }
 distributions!(UniformF32: [f32; 4], UniformF64: [f64; 2], NormalF32: [f32; 4], NormalF64: [f64; 2]);
 
-/// Fills registers with random numbers: each `K` of them are what `f` makes of `random`, from which it draws as often as it
-/// needs.
+/// Fills registers with random numbers. `f` makes `K` of them at a time from `random`, from which it draws as often as it needs.
 ///
-/// `f` is one of [`UniformF32`], [`UniformF64`], [`NormalF32`], [`NormalF64`], which draw once, or an author's own: a
-/// [`UnaryFn`] of the stream. If `N` is no multiple of `K`, the last numbers of the last call are dropped. Seed:
-/// `ElementwiseRandom<StateType, OutT, ReturnsCount, OpFunc>(out, compute, state)`.
+/// `f` is one of [`UniformF32`], [`UniformF64`], [`NormalF32`] and [`NormalF64`], which draw once, or your own [`UnaryFn`] of the stream.
+/// If `N` is not a multiple of `K`, the last numbers of the last call are dropped. Seed: `ElementwiseRandom<StateType, OutT, ReturnsCount,
+/// OpFunc>(out, compute, state)`.
 ///
 /// ```
 /// use kernel_primitives::thread::{NormalF32, Philox, UniformF64, elementwise_random};

@@ -2,8 +2,7 @@
 
 use crate::functor::BinaryFn;
 
-/// Combines `start` and the items, from the left: `op(op(start, items[0]), items[1])`. Each thread gets the result of its
-/// own items.
+/// Combines `start` and the items, from the left: `op(op(start, items[0]), items[1])`. Each thread gets the result of its own items.
 ///
 /// `start` is the result so far, or the identity of `op`.
 ///
@@ -22,9 +21,9 @@ pub fn thread_reduce<A, T: Copy, R: BinaryFn<A, T, Output = A>, const N: usize>(
     total
 }
 
-/// Combines each row of items with its `start`, from the left: one result a row.
+/// Combines each row of items with its `start`, from the left. There is one result for each row.
 ///
-/// Seed: `Reduce<T, NX, NY, ReduceFunctor, kLocalMode>(out, in, reducer, _)`, where `out` is `start` and the result.
+/// Seed: `Reduce<T, NX, NY, ReduceFunctor, kLocalMode>(out, in, reducer, _)`, in which `out` is both `start` and the result.
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -49,7 +48,7 @@ pub fn thread_reduce_x<A: Copy, T: Copy, R: BinaryFn<A, T, Output = A>, const NX
     totals
 }
 
-/// Combines each column of items with its `start`, from the top: one result a column.
+/// Combines each column of items with its `start`, from the top. There is one result for each column.
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
