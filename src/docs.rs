@@ -1,4 +1,4 @@
-//! Pages to read.
+//! The pages of the guide, which describe the library by topic.
 
 pub mod architecture {
     #![doc = include_str!("../docs/architecture.md")]

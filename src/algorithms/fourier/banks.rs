@@ -1,19 +1,19 @@
-//! The order of a line's steps, by the banks of shared memory that its threads access together.
+//! The order of a line's steps, which depends on the banks of shared memory that the threads access together.
 
 use super::radices::Limits;
 use crate::kernels::device::{FFT_PAD, fft_place};
 
-/// Bytes that a multiprocessor's shared memory moves at a time.
+/// The bytes that the shared memory of a multiprocessor moves at a time.
 const WAVEFRONT: usize = 128;
 
-/// Puts the steps of a line in the order that takes the fewest accesses of shared memory, and returns its [`FftPass::pad`].
+/// Puts the steps of a line in the order that takes the fewest accesses of shared memory, and returns the [`FftPass::pad`] of the line.
 ///
 /// [`FftPass::pad`]: crate::kernels::device::FftPass::pad
 pub(super) fn arrange(n: usize, steps: &mut [(usize, usize)], limits: Limits) -> u32 {
     let mut best = (usize::MAX, FFT_PAD, steps.to_vec());
     let mut order = steps.to_vec();
     orders(&mut order, 0, &mut |order| {
-        // Without a place left out, or with them.
+        // No place is left out with the first one, and places are left out with the second one.
         for pad in [u32::BITS - 1, FFT_PAD] {
             let cost = accesses(n, order, pad, limits);
             if cost < best.0 {
@@ -25,7 +25,7 @@ pub(super) fn arrange(n: usize, steps: &mut [(usize, usize)], limits: Limits) ->
     best.1
 }
 
-/// Calls `f` with all orders of the steps from `from` on.
+/// Calls `f` with each order of the steps from index `from`.
 fn orders(steps: &mut [(usize, usize)], from: usize, f: &mut impl FnMut(&[(usize, usize)])) {
     if from + 1 >= steps.len() {
         return f(steps);
@@ -39,7 +39,8 @@ fn orders(steps: &mut [(usize, usize)], from: usize, f: &mut impl FnMut(&[(usize
     }
 }
 
-/// Accesses of shared memory that a line takes: of each, as many as numbers that differ lie in one bank, judged by the first threads.
+/// Returns the number of accesses of shared memory that a line takes. Each one counts as often as different numbers are in one bank. The
+/// count is an estimate from the first threads.
 fn accesses(n: usize, steps: &[(usize, usize)], pad: u32, limits: Limits) -> usize {
     let lanes = WAVEFRONT / limits.number;
     let (mut done, mut all) = (1, 0);
@@ -85,10 +86,10 @@ mod tests {
         let mut steps = vec![(10, 1); 3];
         assert_eq!(arrange(1000, &mut steps, F32), u32::BITS - 1);
         let [bare, padded] = [u32::BITS - 1, FFT_PAD].map(|pad| accesses(1000, &steps, pad, F32));
-        // Two steps write and two read. 16 numbers are moved at a time, if each is in a bank of its own: two are in one bank at most.
+        // Two steps write and two read. 16 numbers are moved at a time if each is in a bank of its own. Here at most two are in one bank.
         let at_best = 4 * 1000usize.div_ceil(16);
         assert!((at_best..=2 * at_best).contains(&bare), "{bare}");
-        // With places left out, the first one writes 5 to a bank.
+        // If places are left out, the first step writes five numbers to a bank.
         assert!(4 * bare < 3 * padded, "{bare} {padded}");
     }
 

@@ -1,4 +1,4 @@
-//! What both kernels of Fourier transforms share: lines, and where their numbers are.
+//! The code that both kernels of Fourier transforms share: lines, and the places of their numbers.
 
 use kernel_primitives::element::FftFloat;
 use kernel_primitives::input::Span;
@@ -8,30 +8,30 @@ use kernel_primitives::view::SharedArray;
 
 use super::lines::*;
 
-/// The numbers of a thread: in a step of radix `R`, of which it makes `P` transforms, `x[k * P + i]` is number `k` of the transform `i`.
+/// The numbers of a thread. In a step of radix `R`, a thread makes `P` transforms, and `x[k * P + i]` is number `k` of transform `i`.
 pub(super) type Numbers<T> = [Complex<T>; FFT_NUMBERS];
 
 /// The memory of lines.
 pub(super) trait LineMemory<T: FftFloat> {
-    /// Whether the results can be those of a part of a longer transform, with [twiddle factors](FFT_TWIDDLES): then they are complex.
+    /// Whether the results can be a part of a longer transform, with [twiddle factors](FFT_TWIDDLES). If so, they are complex.
     fn can_twiddle(&self) -> bool;
 
     /// Whether numbers can be read as [aligned](Self::load_aligned) ones.
     fn is_aligned(&self) -> bool;
 
-    /// The number at an index, by one access if it lies in memory.
+    /// Returns the number at an index. It takes one access if the number is in memory.
     ///
     /// # Safety
     /// As for [`load`](Self::load), and numbers are aligned.
     unsafe fn load_aligned(&self, at: usize) -> Complex<T>;
 
-    /// The number at an index.
+    /// Returns the number at an index.
     ///
     /// # Safety
     /// It is inside. No other thread writes it, or a barrier lies in between.
     unsafe fn load(&self, at: usize) -> Complex<T>;
 
-    /// The real numbers at an index and `apart` indices after it.
+    /// Returns the real numbers at an index and `apart` indices after it.
     ///
     /// # Safety
     /// As for [`load`](Self::load), of both.
@@ -74,19 +74,19 @@ pub(super) struct BlockLines<'k, T> {
 pub(super) struct ThreadLine {
     /// The number in the block.
     pub(super) number: u32,
-    /// The thread's rank among those of the line.
+    /// The thread's rank among the threads of the line.
     pub(super) thread: u32,
-    /// Whether there is such a line.
+    /// Whether the line exists.
     pub(super) is_there: bool,
 }
 
-/// The code with each index below a constant, which is [`FFT_NUMBERS`] at most. On a GPU one after the other, so that numbers stay in
-/// registers whatever it does.
+/// Runs the code for each index below a constant, which is at most [`FFT_NUMBERS`]. On a GPU, the code is repeated, so that numbers stay in
+/// registers in any case.
 #[cfg(target_arch = "nvptx64")]
 macro_rules! each_number {
     ($m:ident < $n:expr, $code:block) => { each_number!(@ $m, $n, $code, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15) };
     (@ $m:ident, $n:expr, $code:block, $($number:literal)*) => {$(
-        // Of what is not there, the compiler makes no code that it would have to remove.
+        // The compiler makes no code for indices outside, so it need not remove such code.
         if const { $number < $n } {
             #[allow(unconditional_panic, clippy::out_of_bounds_indexing, reason = "a number that is not there")]
             {
@@ -118,13 +118,13 @@ impl<'k, T: FftFloat> BlockLines<'k, T> {
 
     #[inline(always)]
     pub(super) fn transform<const POWERS: bool>(&self, memory: &mut impl LineMemory<T>) {
-        // On the host once for all inputs and outputs: it takes long to compile.
+        // On the host, one function serves all inputs and outputs, because it takes long to compile.
         #[cfg(not(target_arch = "nvptx64"))]
         let memory: &mut dyn LineMemory<T> = memory;
         if POWERS { self.transform_powers(memory) } else { self.transform_any(memory) }
     }
 
-    /// The thread's line. Neighbouring threads are in one line if its elements lie side by side, and else in neighbouring lines.
+    /// Returns the thread's line. Neighbouring threads are in one line if its elements are contiguous, and otherwise in neighbouring lines.
     pub(super) fn line(&self, side: &FftSide) -> ThreadLine {
         let rank = self.cx.thread_rank();
         let (number, thread) = if side.contiguous != 0 {
@@ -136,32 +136,32 @@ impl<'k, T: FftFloat> BlockLines<'k, T> {
         ThreadLine { number, thread, is_there: self.rank(number) < self.pass.lines }
     }
 
-    /// The number of a line of this block among all lines.
+    /// Returns the rank among all lines of a line of this block.
     #[inline(always)]
     pub(super) fn rank(&self, number: u32) -> u64 {
         self.cx.block_rank() as u64 * self.pass.lines_of_block.divisor() as u64 + number as u64
     }
 
-    /// Where a line begins in shared memory.
+    /// Returns the beginning of a line in shared memory.
     #[inline(always)]
     pub(super) fn place_of(&self, line: ThreadLine) -> u32 {
         line.number * self.pass.pitch
     }
 
-    /// Whether numbers come from global memory to threads as they are.
+    /// Returns whether numbers go from global memory to threads without a change.
     #[inline(always)]
     pub(super) fn is_direct_input<M: LineMemory<T> + ?Sized>(&self, memory: &M) -> bool {
         self.pass.options & FFT_STAGED_INPUT == 0 && memory.is_aligned()
     }
 
-    /// Whether results go from threads to global memory as they are.
+    /// Returns whether results go from threads to global memory without a change.
     #[inline(always)]
     pub(super) fn is_direct_output(&self) -> bool {
         self.pass.options & FFT_STAGED_OUTPUT == 0
     }
 
-    /// Where a thread's number 0 lies in global memory, and how many indices lie from one to the next, if there are `apart` elements between
-    /// them.
+    /// Returns the index of a thread's number 0 in global memory, and the distance between the indices of its numbers. The numbers are
+    /// `apart` elements apart.
     #[inline(always)]
     pub(super) fn indices(&self, line: ThreadLine, side: &FftSide, apart: u32) -> (usize, usize) {
         let at = self.pass.coordinates(self.rank(line.number));
@@ -169,7 +169,7 @@ impl<'k, T: FftFloat> BlockLines<'k, T> {
         (first, (u64::from(apart) * side.element * self.pass.inner.divisor()) as usize)
     }
 
-    /// The twiddle factor of the thread's first result, if lines are a part of a longer transform.
+    /// Returns the twiddle factor of the thread's first result, if lines are part of a longer transform.
     pub(super) fn twiddle<M: LineMemory<T> + ?Sized>(&self, line: ThreadLine, memory: &M) -> Complex<T> {
         if !self.has_twiddles(memory) {
             return zero();
@@ -196,8 +196,8 @@ impl<'k, T: FftFloat> BlockLines<'k, T> {
         unsafe { memory.store(at, self.scaled(x)) };
     }
 
-    /// Puts the twiddle factors of lines that are part of a longer transform into shared memory: from a thread's first number to each of the
-    /// rest. `apart` elements lie between them.
+    /// Puts twiddle factors into shared memory, if lines are part of a longer transform. These factors lead from a thread's first number to
+    /// each of its other numbers. `apart` elements are between them.
     pub(super) fn prepare_twiddles<M: LineMemory<T> + ?Sized>(&self, apart: u32, memory: &M) {
         if !self.has_twiddles(memory) {
             return;
@@ -222,13 +222,13 @@ impl<'k, T: FftFloat> BlockLines<'k, T> {
         memory.can_twiddle() && self.has(FFT_TWIDDLES)
     }
 
-    /// Where twiddle factors begin in shared memory: for each of a thread's numbers those of all lines.
+    /// Returns the beginning of the twiddle factors in shared memory. For each number of a thread, they have the factors of all lines.
     #[inline(always)]
     fn first_twiddle(&self) -> u32 {
         self.pass.lines_of_block.divisor() * self.pass.pitch
     }
 
-    /// A thread's result `m` times its twiddle factor. That of the first one is `twiddle`.
+    /// Multiplies a thread's result `m` by its twiddle factor. The factor of the first result is `twiddle`.
     fn twiddled(&self, x: Complex<T>, twiddle: Complex<T>, line: ThreadLine, m: usize) -> Complex<T> {
         if m == 0 {
             return times(x, twiddle);
@@ -239,7 +239,7 @@ impl<'k, T: FftFloat> BlockLines<'k, T> {
         times(x, times(twiddle, on))
     }
 
-    /// A root of unity of the longer transform that lines are part of.
+    /// Returns a root of unity of the longer transform that lines are part of.
     #[inline(always)]
     fn root_of_whole(&self, index: u64) -> Complex<T> {
         let near = 1 << self.pass.twiddle_bits;
@@ -247,13 +247,13 @@ impl<'k, T: FftFloat> BlockLines<'k, T> {
         times(self.factor(self.pass.twiddles, index & (near - 1)), far)
     }
 
-    /// A number of a part of the table.
+    /// Returns a number of a part of the table.
     #[inline(always)]
     pub(super) fn factor(&self, part: u64, index: u64) -> Complex<T> {
         self.root((part + index) as usize)
     }
 
-    /// A number of the table.
+    /// Returns a number of the table.
     #[inline(always)]
     pub(super) fn root(&self, index: usize) -> Complex<T> {
         // SAFETY: the library alone launches, with the table of a plan, which has all parts that its passes name. Each is as long as what
@@ -274,7 +274,7 @@ impl<'k, T: FftFloat> BlockLines<'k, T> {
     }
 }
 
-/// The number, or its conjugate if `sign` is −1.
+/// Returns the number, or its conjugate if `sign` is −1.
 #[inline(always)]
 pub(super) fn signed<T: FftFloat>(x: Complex<T>, sign: T) -> Complex<T> {
     Complex { re: x.re, im: x.im.mul(sign) }

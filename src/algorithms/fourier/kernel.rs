@@ -8,12 +8,12 @@ use kernel_primitives::prelude::*;
 use super::block::{BlockLines, LineMemory};
 use super::lines::*;
 
-/// The kernel of [`algorithms::fft`](kernel_primitives::algorithms::fft): transforms lines, [`FftPass::lines_of_block`] a block, and applies
-/// `f` to each result.
+/// The kernel of [`algorithms::fft`](kernel_primitives::algorithms::fft). Each block transforms [`FftPass::lines_of_block`] lines, and
+/// applies `f` to each result.
 ///
-/// `table` has all numbers of which [`FftPass`] says where they begin. Shared memory of the launch: [`FftPass::pitch`] complex numbers a
-/// line, and [`FFT_NUMBERS`] more of a pass with twiddle factors. The block has the lines' threads. With `POWERS` radices are powers of two,
-/// and each thread of a line has [`FFT_NUMBERS`].
+/// `table` has all the numbers whose beginnings [`FftPass`] gives. The launch gives shared memory of [`FftPass::pitch`] complex numbers for
+/// each line, and [`FFT_NUMBERS`] more for each line of a pass with twiddle factors. The block has the threads of its lines. With `POWERS`,
+/// radices are powers of two, and each thread of a line has [`FFT_NUMBERS`] numbers.
 #[kernel(launch(pub(crate)), max_threads(fft_threads(size_of::<Complex<T>>(), POWERS)), min_blocks(1))]
 pub fn fft_lines<T, S, F, O, const POWERS: bool>(
     cx: Block,
@@ -32,7 +32,7 @@ pub fn fft_lines<T, S, F, O, const POWERS: bool>(
     BlockLines::new(cx, pass, table, shared).transform::<POWERS>(&mut Apart { x, out, f });
 }
 
-/// As [`fft_lines`](struct@fft_lines), of lines that their transforms replace.
+/// Works as [`fft_lines`](struct@fft_lines), for lines that their transforms replace.
 #[kernel(launch(pub(crate)), max_threads(fft_threads(size_of::<Complex<T>>(), POWERS)), min_blocks(1))]
 pub fn fft_lines_in_place<T, const POWERS: bool>(
     cx: Block,
@@ -120,9 +120,9 @@ struct Replaced<'k, T> {
     data: GlobalMut<'k, Complex<T>>,
 }
 
-// The block alone has a line, which it writes after the barrier that follows its last read, or a thread does after its own.
+// Only one block has a line. It writes the line after the barrier that follows its last read, or each thread writes after its own reads.
 impl<T: FftFloat> LineMemory<T> for Replaced<'_, T> {
-    // A pass of several writes into another array.
+    // If a transform takes several passes, the pass with twiddle factors writes another array.
     #[inline(always)]
     fn can_twiddle(&self) -> bool {
         false

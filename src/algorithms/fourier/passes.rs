@@ -8,23 +8,23 @@ use crate::kernels::device::{
     FFT_PAIRS_OUTPUT, FFT_TWIDDLES, FftPass, FftSide,
 };
 
-/// How transforms of a length are made.
+/// The method of the transforms of a length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
-    /// As lines.
+    /// Transforms of lines, in one to three launches.
     Smooth(Smooth),
-    /// As a convolution with a chirp, by transforms of a power of two (Bluestein, 1970).
+    /// A convolution with a chirp, by transforms of a power of two (Bluestein, 1970).
     Chirp(Smooth),
 }
 
 /// A method for lengths of small factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Smooth {
-    /// In one launch.
+    /// One launch.
     Lines(Line),
-    /// As a matrix of rows of the second length: first its columns, then its rows, which are written as columns (Bailey, 1990).
+    /// A matrix whose rows have the second length. The columns come first, and then the rows, which are written as columns (Bailey, 1990).
     Matrix(Line, Line),
-    /// As a matrix whose rows are matrices.
+    /// A matrix whose rows are matrices.
     Cube(Line, Line, Line),
 }
 
@@ -340,7 +340,7 @@ mod tests {
 
     const H200: Limits = Limits { shared_bytes: 227 << 10, number: 8 };
 
-    /// The passes of one transform of a length.
+    /// Returns the number of passes of one transform of a length.
     fn passes(n: usize) -> usize {
         let mut passes = Vec::new();
         let axis = Axis { outer: 1, inner: 1, n, input: n, output: n };
@@ -356,7 +356,7 @@ mod tests {
         for n in [1 << 15, 30_030, 1 << 20, 1 << 22, 17, 1009, 4093] {
             assert_eq!(passes(n), 2, "{n}");
         }
-        // Two would read and write parts of sectors.
+        // Two passes would read and write parts of sectors.
         for n in [1 << 24, 1 << 26, 1 << 30, 10_000_000] {
             assert_eq!(passes(n), 3, "{n}");
         }
@@ -384,7 +384,7 @@ mod tests {
         assert_eq!(Method::new(usize::MAX, H200), None);
     }
 
-    /// Where all numbers of a launch are, in 128 bits, against what the kernel computes.
+    /// Compares the places of all numbers of a launch, computed in 128 bits, with those that the kernel computes.
     #[test]
     fn places_after_the_first_four_billion_are_right() {
         for (outer, n, inner) in [
@@ -415,7 +415,7 @@ mod tests {
                         assert_eq!(last as u128, expected, "{pass:?}");
                     }
                 }
-                // The last element of the last line, of an output that has them all.
+                // This is the last element of the last line, if the output has all of them.
                 let is_whole = pass.output.extent as usize == pass.line.n * pass.parts * pass.middle;
                 assert!(!is_whole || last == pass.output_len - 1, "{pass:?}");
                 assert!(last > 1 << 32, "{pass:?}");
@@ -425,7 +425,7 @@ mod tests {
 
     #[test]
     fn a_line_has_numbers_of_its_own() {
-        // Columns and rows, each of which is read and written once by all lines together.
+        // There are columns and rows. All lines together read and write each number once.
         for (n, count) in [(24_000, 2), (1 << 24, 3)] {
             let axis = Axis { outer: 2, inner: if count == 2 { 3 } else { 1 }, n, input: n, output: n };
             let mut passes = Vec::new();
@@ -454,7 +454,7 @@ mod tests {
         assert!(matches!(Method::new(1024, little), Some(Method::Smooth(Smooth::Matrix(..)))));
     }
 
-    /// The kernel multiplies results by twiddle factors where it does nothing else with them.
+    /// The kernel multiplies results by twiddle factors only if it does nothing else with them.
     #[test]
     fn a_pass_with_twiddle_factors_has_no_others() {
         for n in [1000, 1009, 30_030, 1 << 20, 1 << 24, 1_000_003] {

@@ -7,11 +7,11 @@ use super::block::{BlockLines, LineMemory, Numbers, ThreadLine, each_number, sig
 use super::lines::{FFT_NUMBERS, FFT_PAD, fft_place};
 
 impl<T: FftFloat> BlockLines<'_, T> {
-    /// The transforms of lines whose length is a power of two, at least 16: a step of radix 16 as long as there is one, and what is left in the
-    /// end. All threads of a line have 16 numbers in each step.
+    /// Transforms lines whose length is a power of two, and at least 16. The steps have radix 16, except the last one, which may have a
+    /// smaller radix. All threads of a line have 16 numbers in each step.
     pub(super) fn transform_powers<M: LineMemory<T> + ?Sized>(&self, memory: &mut M) {
         let threads = self.pass.n / 16;
-        // Before there are numbers that take registers.
+        // This comes before there are numbers that take registers.
         self.prepare_twiddles(threads, memory);
         let mut line = self.line(&self.pass.input);
         let mut x = [zero(); FFT_NUMBERS];
@@ -34,14 +34,14 @@ impl<T: FftFloat> BlockLines<'_, T> {
         if self.is_direct_output() {
             return self.write_all(line, threads, memory, &x);
         }
-        // Others may still read.
+        // Other threads may still read.
         self.cx.barrier();
         self.give(line, &x);
         self.cx.barrier();
         self.stage_output(line, memory);
     }
 
-    /// The thread's numbers from global memory.
+    /// Reads the thread's numbers from global memory.
     fn read<M: LineMemory<T> + ?Sized>(&self, line: ThreadLine, threads: u32, memory: &M, x: &mut Numbers<T>) {
         if line.is_there {
             let (first, apart) = self.indices(line, &self.pass.input, threads);
@@ -52,7 +52,7 @@ impl<T: FftFloat> BlockLines<'_, T> {
         }
     }
 
-    /// The thread's results to global memory.
+    /// Writes the thread's results to global memory.
     fn write_all<M: LineMemory<T> + ?Sized>(&self, line: ThreadLine, threads: u32, memory: &mut M, x: &Numbers<T>) {
         if line.is_there {
             let twiddle = self.twiddle(line, memory);
@@ -65,7 +65,7 @@ impl<T: FftFloat> BlockLines<'_, T> {
         }
     }
 
-    /// The thread's numbers from shared memory, which have `n / 16` elements between them.
+    /// Reads the thread's numbers from shared memory. Their distance is `n / 16` elements.
     fn take(&self, line: ThreadLine, x: &mut Numbers<T>) {
         if !line.is_there {
             return;
@@ -86,7 +86,7 @@ impl<T: FftFloat> BlockLines<'_, T> {
         }
     }
 
-    /// The thread's results into shared memory, from where [`take`](Self::take) has its numbers.
+    /// Writes the thread's results to shared memory, to the places from which [`take`](Self::take) reads numbers.
     fn give(&self, line: ThreadLine, x: &Numbers<T>) {
         if line.is_there {
             let (memory, threads) = (self.place_of(line), self.pass.n / 16);
@@ -98,7 +98,7 @@ impl<T: FftFloat> BlockLines<'_, T> {
         }
     }
 
-    /// The first step. If it goes on, the results are in shared memory.
+    /// Makes the first step. If another step follows, the results are in shared memory.
     fn begin(&self, line: ThreadLine, x: &mut Numbers<T>, goes_on: bool) {
         *x = thread_fft(x);
         if goes_on {
@@ -113,8 +113,8 @@ impl<T: FftFloat> BlockLines<'_, T> {
         }
     }
 
-    /// The step after transforms of length `done`, a multiple of 16, of numbers in shared memory. If it is not the last one, so are the
-    /// results.
+    /// Makes the step after transforms of length `done`, which is a multiple of 16, from numbers in shared memory. If it is not the last
+    /// step, its results are in shared memory, too.
     fn go_on(&self, line: ThreadLine, done: u32, rest: u32, x: &mut Numbers<T>) {
         *x = [zero(); FFT_NUMBERS];
         self.take(line, x);
@@ -136,13 +136,13 @@ impl<T: FftFloat> BlockLines<'_, T> {
                     unsafe { self.shared.store((first + K as u32 * fft_place(done, FFT_PAD)) as usize, x[K]) };
                 });
             }
-            // They need no registers meanwhile.
+            // They need no registers before the next step.
             *x = [zero(); FFT_NUMBERS];
             self.cx.barrier();
         }
     }
 
-    /// The `P` transforms of radix `R` of a thread, the first at place `at`.
+    /// Makes the `P` transforms of radix `R` of a thread. The first one is at place `at`.
     fn transforms<const R: usize, const P: usize>(&self, at: u32, done: u32, x: &mut Numbers<T>) {
         each_number!(I < P, {
             let first = self.pass.roots as usize + (at + I as u32 * (done / P as u32)) as usize;

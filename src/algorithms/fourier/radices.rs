@@ -1,37 +1,38 @@
-//! Lines: which steps make their transforms, and how many of them a block has.
+//! Lines: the steps that make their transforms, and the number of lines in a block.
 
 use super::banks;
 use crate::kernels::device::{FFT_NUMBERS, FFT_PAD, FFT_STEPS, fft_pitch, fft_threads};
 
-/// What a device can do in one block.
+/// The limits of a block on a device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Bytes of shared memory.
+    /// The bytes of shared memory.
     pub shared_bytes: usize,
-    /// Bytes of a complex number.
+    /// The bytes of a complex number.
     pub number: usize,
 }
 
-/// Threads that a block has if its lines are short.
+/// The number of threads that a block has if its lines are short.
 const USUAL_THREADS: usize = 256;
 
-/// Bytes that neighbouring lines should have side by side, if that takes no more threads.
+/// The bytes that neighbouring lines should have together, if that takes no more threads than the second number.
 const SIDE_BY_SIDE: (usize, usize) = (128, 512);
 
-/// Bytes that they should have whatever it takes: a further pass takes less time than fewer.
+/// The bytes that they must have in any case. An additional pass takes less time than shorter pieces of memory.
 const LEAST_SIDE_BY_SIDE: usize = 64;
 
-/// Lines whose transforms a block makes in one launch.
+/// A line, as a block transforms it. A block can transform several lines in one launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub n: usize,
     pub steps: Steps,
     pub threads: usize,
-    /// After how many numbers a place of shared memory is left out, as a power of two.
+    /// After each `2^pad` numbers, a place of shared memory is left out.
     pub pad: u32,
 }
 
-/// The steps of a line: radix, and how many transforms of it a thread makes at once, less one, four bits each, the first step's lowest.
+/// The steps of a line. Each step has eight bits, and the first step has the lowest. The lower four bits are the radix less one, and the
+/// upper four bits are the number of transforms that a thread makes at once, less one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Steps(u64);
 
@@ -41,12 +42,12 @@ impl Steps {
         Self(bytes.fold(0, |all, byte| (all << 8) + byte))
     }
 
-    /// As a kernel wants them.
+    /// Returns the bits that a kernel takes.
     pub(super) fn bits(self) -> u64 {
         self.0
     }
 
-    /// The radices for a line of so many numbers, in order.
+    /// Returns the radices for a line of `n` numbers, in order.
     pub(super) fn radices(self, n: usize) -> impl Iterator<Item = usize> {
         let (mut done, mut rest) = (1, self.0);
         std::iter::from_fn(move || {
@@ -58,7 +59,7 @@ impl Steps {
 }
 
 impl Line {
-    /// A line of so many numbers, if a block can have it.
+    /// Returns a line of `n` numbers, if a block can hold it.
     pub(super) fn new(n: usize, limits: Limits) -> Option<Self> {
         if n > LONGEST || Self::numbers_of(n, FFT_PAD, true) * limits.number > limits.shared_bytes {
             return None;
@@ -68,14 +69,14 @@ impl Line {
         }
         let most_threads = fft_threads(limits.number, is_power(n));
         if is_power(n) {
-            // What is left of steps of radix 16 comes last.
+            // Steps of radix 16 come first. A smaller radix comes last, if one is needed.
             let (sixteens, rest) = (n.ilog2() / 4, 1 << (n.ilog2() % 4));
             let mut steps = vec![(16, 1); sixteens as usize];
             steps.extend((rest > 1).then_some((rest, 16 / rest)));
             let threads = n / FFT_NUMBERS;
             return (threads <= most_threads).then(|| Self { n, steps: Steps::new(&steps), threads, pad: FFT_PAD });
         }
-        // A thread has at most so many in each step.
+        // A thread has at most this many numbers in each step.
         if n > most_threads * FFT_NUMBERS {
             return None;
         }
@@ -86,22 +87,22 @@ impl Line {
         Some(Self { n, steps: Steps::new(&steps), threads, pad })
     }
 
-    /// The most threads of a block of such lines.
+    /// The largest number of threads in a block of such lines.
     fn most_threads(self, limits: Limits) -> usize {
         fft_threads(limits.number, self.is_power())
     }
 
-    /// Whether its kernel is that of powers of two.
+    /// Returns whether the line has the kernel for powers of two.
     pub(super) fn is_power(self) -> bool {
         is_power(self.n)
     }
 
-    /// Numbers of shared memory from a line to the next.
+    /// The distance between the beginnings of two lines in shared memory, in numbers.
     pub(super) fn pitch(self) -> usize {
         fft_pitch(self.n, self.pad)
     }
 
-    /// Numbers of shared memory that a line takes, with its twiddle factors if it has some.
+    /// The numbers of shared memory that a line takes, including its twiddle factors if it has some.
     pub(super) fn numbers(self, twiddles: bool) -> usize {
         Self::numbers_of(self.n, self.pad, twiddles)
     }
@@ -110,25 +111,25 @@ impl Line {
         fft_pitch(n, pad) + if twiddles { FFT_NUMBERS } else { 0 }
     }
 
-    /// Whether a block reads and writes whole sectors of memory if neighbouring lines are neighbours in memory.
+    /// Returns whether a block reads and writes whole sectors of memory if neighbouring lines are neighbours in memory.
     pub(super) fn is_read_well(self, limits: Limits) -> bool {
         self.lines_of_block(usize::MAX, false, limits) * limits.number >= LEAST_SIDE_BY_SIDE
     }
 
-    /// How many lines a block has.
+    /// The number of lines of a block.
     pub(super) fn lines_of_block(self, lines: usize, contiguous: bool, limits: Limits) -> usize {
         let (bytes, threads) = SIDE_BY_SIDE;
         let beside = (threads / self.threads).max(LEAST_SIDE_BY_SIDE / limits.number).min(bytes / limits.number);
         let wanted = if contiguous { self.whole_warps(limits) } else { beside.max(USUAL_THREADS / self.threads) };
         let most = self.most_threads(limits) / self.threads;
         let fitting = wanted.min(most).min(limits.shared_bytes / (self.numbers(true) * limits.number));
-        // Neighbouring lines fill whole sectors of memory.
+        // Then neighbouring lines fill whole sectors of memory.
         let even = if contiguous || fitting == 0 { fitting } else { 1 << fitting.ilog2() };
         even.clamp(1, lines.max(1))
     }
 
-    /// How many lines a block has so that the threads of a multiprocessor are as many as may be that have a line: the last warp of a block
-    /// has some that have none.
+    /// Returns the number of lines of a block for which the most threads of a multiprocessor have a line. The last warp of a block may have
+    /// threads that have none.
     fn whole_warps(self, limits: Limits) -> usize {
         let usual = (USUAL_THREADS / self.threads).max(1);
         let most = (2 * USUAL_THREADS / self.threads).max(1);
@@ -136,21 +137,22 @@ impl Line {
             let threads = lines * self.threads;
             threads * (self.most_threads(limits) / threads.next_multiple_of(32))
         };
-        // Two blocks at least: one works while the other one waits.
+        // There must be at least two blocks: one works while the other waits.
         let two = |lines: &usize| lines * self.threads * 2 <= self.most_threads(limits);
         (usual..=most).filter(two).rev().max_by_key(|&lines| working(lines)).unwrap_or(usual)
     }
 }
 
-/// The most numbers of a line: quotients are exact for these.
+/// The longest line. Quotients are exact up to this length.
 pub(super) const LONGEST: usize = (1 << 16) - 1;
 
-/// Whether lines of so many numbers have the kernel of powers of two.
+/// Returns whether lines of `n` numbers have the kernel for powers of two.
 fn is_power(n: usize) -> bool {
     n >= FFT_NUMBERS && n.is_power_of_two()
 }
 
-/// The best steps so far: few, then of few threads, then of small radices.
+/// The best steps so far. The best ones are the fewest; among these, those with the fewest threads; and then those with the smallest
+/// radices.
 struct Best {
     threads: usize,
     sum: usize,
@@ -166,7 +168,8 @@ struct Search {
 }
 
 impl Search {
-    /// Looks at all steps that begin with those under way, which leave `rest`. The first one has the smallest radix, for it has no factors.
+    /// Tries all steps that begin with the current ones, which leave `rest`. The first step has the smallest radix, because its numbers
+    /// have no factors.
     fn look(&mut self, rest: usize) {
         if self.best.as_ref().is_some_and(|best| self.steps.len() + (rest > 1) as usize > best.steps.len()) {
             return;
@@ -184,7 +187,7 @@ impl Search {
         let smallest = self.steps.last().map_or(2, |(radix, _)| *radix);
         let mut before = 0;
         for &(radix, many) in FFT_STEPS {
-            // As many transforms at once as divide all there are.
+            // A thread makes the largest number of transforms at once that divides the number of all transforms.
             if radix != before
                 && radix >= smallest
                 && rest.is_multiple_of(radix)
@@ -229,7 +232,7 @@ mod tests {
         }
     }
 
-    /// On the GPUs of all architectures, with what a line of a longer transform needs.
+    /// This holds on the GPUs of all architectures, with the memory that a line of a longer transform needs.
     #[test]
     fn blocks_have_the_memory_and_the_threads_for_their_lines() {
         for (kib, number) in [64, 99, 163, 227].into_iter().flat_map(|kib| [(kib, 8), (kib, 16)]) {

@@ -1,4 +1,5 @@
-//! Inputs and outputs that are more than numbers in their places: they go through shared memory, before the first step and after the last.
+//! Inputs that are more than numbers in their places go through shared memory before the first step. Such outputs go through shared memory
+//! after the last step.
 
 use kernel_primitives::element::FftFloat;
 use kernel_primitives::prelude::*;
@@ -7,10 +8,10 @@ use kernel_primitives::thread::{times, zero};
 use super::block::{BlockLines, LineMemory, ThreadLine, signed};
 use super::lines::*;
 
-/// Numbers of a thread that are on their way at a time.
+/// The numbers of a thread that are in flight at a time.
 const AHEAD: usize = 4;
 
-/// The code with each number on its way. On a GPU one after the other, so that numbers stay in registers.
+/// Runs the code for each number in flight. On a GPU, the code is repeated, so that numbers stay in registers.
 macro_rules! each_ahead {
     ($j:ident, $code:block) => { each_ahead!(@ $j, $code, 0 1 2 3) };
     (@ $j:ident, $code:block, $($number:literal)*) => {$( {
@@ -26,9 +27,9 @@ struct Elements {
     base: u64,
     /// The position of element 0.
     first: u64,
-    /// Positions from an element to the next.
+    /// The distance from an element to the next one, in positions.
     apart: u64,
-    /// Indices from a position to the next.
+    /// The distance from a position to the next one, in indices.
     inner: u64,
 }
 
@@ -52,7 +53,7 @@ impl<T: FftFloat> BlockLines<'_, T> {
         Elements { base, first: at[2] * side.line, apart: side.element, inner: self.pass.inner.divisor() }
     }
 
-    /// Puts the numbers of the thread's line into shared memory. All threads of the line take part; a barrier follows.
+    /// Puts the numbers of the thread's line into shared memory. All threads of the line take part. A barrier follows.
     pub(super) fn stage_input<M: LineMemory<T> + ?Sized>(&self, line: ThreadLine, memory: &M) {
         if line.is_there {
             if self.has(FFT_HALF_INPUT) {
@@ -100,7 +101,7 @@ impl<T: FftFloat> BlockLines<'_, T> {
         if mirrored {
             x.im = x.im.neg();
         }
-        // The spectrum of real numbers has none there, and what is there would not quite cancel.
+        // In the spectrum of real numbers, these imaginary parts are zero. Other values would not quite cancel.
         if self.has(FFT_MIRRORED) && (position == 0 || 2 * position == length) {
             x.im = T::ZERO;
         }
@@ -108,7 +109,8 @@ impl<T: FftFloat> BlockLines<'_, T> {
         if self.has(FFT_BEFORE) { times(x, self.factor(self.pass.before, position)) } else { x }
     }
 
-    /// Of the half spectrum `X` of `2 * n` real numbers: the transform `Z` of the numbers that their pairs make, times 2.
+    /// Reads the half spectrum `X` of `2 * n` real numbers. Puts the transform `Z` of the `n` complex numbers that their pairs make, times
+    /// 2, into shared memory.
     fn stage_half_input<M: LineMemory<T> + ?Sized>(&self, line: ThreadLine, memory: &M) {
         let (elements, n) = (self.elements(line, &self.pass.input), self.pass.n);
         let mut k = line.thread;
@@ -117,11 +119,11 @@ impl<T: FftFloat> BlockLines<'_, T> {
             // SAFETY: a half spectrum has the positions from 0 to `n`.
             let (mut a, mut b) = unsafe { (memory.load(low), memory.load(high)) };
             if k == 0 {
-                // The spectrum of real numbers has none there.
+                // In the spectrum of real numbers, these imaginary parts are zero.
                 (a.im, b.im) = (T::ZERO, T::ZERO);
             }
             let (sum, difference) = sum_and_difference(a, conjugate(b));
-            // The odd numbers' part, without its twiddle factor.
+            // This is the part of the odd numbers, without its twiddle factor.
             let odd = times(difference, conjugate(self.factor(self.pass.before, u64::from(k))));
             let sign = self.pass.input_sign;
             let z = Complex { re: sum.re.sub(odd.im), im: sum.im.add(odd.re) };
@@ -134,7 +136,7 @@ impl<T: FftFloat> BlockLines<'_, T> {
         }
     }
 
-    /// Writes the transforms that are in shared memory. A barrier comes before.
+    /// Writes the transforms that are in shared memory. A barrier comes before it.
     pub(super) fn stage_output<M: LineMemory<T> + ?Sized>(&self, line: ThreadLine, memory: &mut M) {
         if !line.is_there {
             return;
@@ -164,7 +166,8 @@ impl<T: FftFloat> BlockLines<'_, T> {
         }
     }
 
-    /// Of the transform `Z` of the numbers that pairs of `2 * n` real numbers make: their half spectrum `X`, times 2.
+    /// Reads the transform `Z` of the `n` complex numbers that the pairs of `2 * n` real numbers make. Writes their half spectrum `X`,
+    /// times 2.
     fn stage_half_output<M: LineMemory<T> + ?Sized>(&self, line: ThreadLine, memory: &mut M) {
         let (elements, n) = (self.elements(line, &self.pass.output), self.pass.n);
         let mut k = line.thread;
@@ -192,7 +195,7 @@ impl<T: FftFloat> BlockLines<'_, T> {
         unsafe { self.shared.store((self.place_of(line) + fft_place(e, self.pass.pad)) as usize, x) }
     }
 
-    /// A number of the line from shared memory.
+    /// Reads a number of the line from shared memory.
     #[inline(always)]
     fn get(&self, line: ThreadLine, e: u32) -> Complex<T> {
         // SAFETY: inside the line; written before the last barrier.

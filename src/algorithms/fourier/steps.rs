@@ -6,14 +6,15 @@ use kernel_primitives::thread::{thread_fft, times, zero};
 use super::block::{BlockLines, LineMemory, Numbers, ThreadLine, each_number, signed};
 use super::lines::{FFT_NUMBERS, fft_place};
 
-/// A step of Stockham's algorithm: from transforms of length `done` to such of length `done * radix`. It makes `many` transforms a thread.
+/// A step of Stockham's algorithm: it makes transforms of length `done * radix` from transforms of length `done`. Each thread makes `many`
+/// transforms.
 #[derive(Clone, Copy)]
 struct Step {
     radix: u32,
     many: u32,
     done: u32,
-    /// The threads that have numbers, which are the elements between a thread's. Not from the constants of a radix: the compiler would compute
-    /// them for all radices, and before the first step.
+    /// The number of threads that have numbers, which is also the distance between the elements of a thread. It does not come from the
+    /// constants of a radix: the compiler would compute it for all radices, and before the first step.
     threads: u32,
     /// Whether numbers come from global memory, and not from shared memory.
     reads: bool,
@@ -21,10 +22,10 @@ struct Step {
     writes: bool,
 }
 
-/// Radices, and how many transforms of them a thread makes at once.
+/// The radices, and the numbers of transforms that a thread makes at once.
 macro_rules! steps {
     ($(($radix:literal, $many:literal))*) => {
-        /// The radices of steps, and how many transforms of them a thread makes at once, for a radix the most first.
+        /// The radices of steps, and the number of transforms that a thread makes at once. For each radix, the largest number comes first.
         pub const FFT_STEPS: &[(usize, usize)] = &[$(($radix, $many)),*];
 
         impl<T: FftFloat> BlockLines<'_, T> {
@@ -45,7 +46,7 @@ steps! {
 impl<T: FftFloat> BlockLines<'_, T> {
     pub(super) fn transform_any<M: LineMemory<T> + ?Sized>(&self, memory: &mut M) {
         self.prepare_twiddles(self.apart_in_the_end(), memory);
-        // Of a line that is not there, a thread without numbers.
+        // If the line does not exist, the thread has no numbers.
         let line_of = |side| {
             let line = self.line(side);
             ThreadLine { thread: if line.is_there { line.thread } else { self.pass.n }, ..line }
@@ -75,7 +76,7 @@ impl<T: FftFloat> BlockLines<'_, T> {
         }
     }
 
-    /// How many elements lie between a thread's numbers in the last step.
+    /// The distance between a thread's numbers in the last step, in elements.
     fn apart_in_the_end(&self) -> u32 {
         let mut step = self.pass.steps;
         while step >> 8 != 0 {
@@ -84,7 +85,7 @@ impl<T: FftFloat> BlockLines<'_, T> {
         self.pass.n / ((step as u32 % 16 + 1) * ((step >> 4) as u32 + 1))
     }
 
-    /// A step, after a barrier. One follows what it writes into shared memory.
+    /// Makes a step. A barrier comes before it. If the step writes shared memory, another barrier follows.
     fn step_of<M: LineMemory<T> + ?Sized, const R: usize, const P: usize>(
         &self,
         step: Step,
@@ -124,7 +125,7 @@ impl<T: FftFloat> BlockLines<'_, T> {
                     y[K] = x[K * P + I];
                 });
                 if done > 1 {
-                    // The table has the roots of the numbers `done` to `done * R` of a line from `done` on.
+                    // From `done` on, the table of a line has the roots of the numbers `done` to `done * R`.
                     let root = self.pass.roots as usize + at as usize;
                     each_number!(K < R, {
                         if K > 0 {
@@ -161,12 +162,12 @@ impl<T: FftFloat> BlockLines<'_, T> {
     }
 }
 
-/// The quotient and the remainder of a number less than 2^16 by the length of the transforms so far, which is less, too.
+/// Returns the quotient and the remainder of a number by the length of the transforms so far. Both are less than 2^16.
 fn divided(j: u32, done: u32) -> (u32, u32) {
     if done == 1 {
         return (j, 0);
     }
-    // Rounded up, by less than what would show in the quotient.
+    // It is rounded up. The difference is too small to change the quotient.
     let reciprocal = u32::MAX / done.max(1) + 1;
     let quotient = ((u64::from(j) * u64::from(reciprocal)) >> 32) as u32;
     (quotient, j - quotient * done)

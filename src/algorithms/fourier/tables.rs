@@ -67,17 +67,17 @@ fn numbers(part: Part) -> Vec<Complex<f64>> {
     }
 }
 
-/// `exp(-πi k² / n)` for all `k` less than `n`.
+/// Returns `exp(-πi k² / n)` for all `k` less than `n`.
 fn chirp(n: usize) -> Vec<Complex<f64>> {
     let square = |k: usize| (k as u128 * k as u128 % (2 * n as u128)) as usize;
     (0..n).map(|k| root_of_unity(square(k), 2 * n)).collect()
 }
 
-/// The discrete Fourier transform of a length that is a power of two.
+/// Computes the discrete Fourier transform of a length that is a power of two.
 fn transform(x: &mut Vec<Complex<f64>>) {
     let n = x.len();
     let roots: Vec<_> = (0..n / 2).map(|i| root_of_unity(i, n)).collect();
-    // Stockham's algorithm, from one memory to the other.
+    // This is Stockham's algorithm, which goes from one memory to the other.
     let mut other = vec![Complex::ZERO; n];
     let mut done = 1;
     while done < n {

@@ -1,4 +1,4 @@
-//! Kernels of chains, run by a machine for PTX, against separate calls on the emulator.
+//! Tests of chains: a machine for PTX runs their kernels, and the results are compared with separate calls on the emulator.
 
 use std::ops::Range;
 use std::panic::Location;
@@ -37,7 +37,7 @@ impl Float for f64 {
     }
 }
 
-/// Numbers without a pattern.
+/// Returns numbers without a pattern.
 fn some<T: Float>(len: usize, seed: u64) -> Vec<T> {
     let mut state = 2 * seed + 1;
     let mut next = || {
@@ -53,7 +53,7 @@ fn complex<T: Float>(stream: &Stream, shape: &[usize], seed: u64) -> Result<Comp
     ComplexTensor::from_slice(stream, shape, &numbers)
 }
 
-/// The text of a chain's kernel, which the machine runs into the targets.
+/// Returns the text of a chain's kernel. The machine runs it into the targets.
 #[track_caller]
 fn run_kernel<T: Float>(chain: &FftChain<'_, T>, targets: &[&Arc<View>], roots: &[Arc<Node>]) -> Result<String> {
     let (shape, lowered) = chain.checked(Location::caller(), targets, roots)?;
@@ -103,7 +103,7 @@ fn stream_of<T: Float>(plan: &FftPlan<T>) -> Stream {
     plan.table.device().stream().expect("a stream of the emulator")
 }
 
-/// Why no kernel makes a chain over lines of so many numbers.
+/// Returns why no kernel makes a chain over lines of `n` numbers.
 #[track_caller]
 fn refusal(chain: &FftChain<'_, f32>, out: &ComplexTensor<f32>, [count, length]: [u32; 2]) -> Result<String> {
     let targets = [&out.re().view, &out.im().view];
@@ -113,7 +113,7 @@ fn refusal(chain: &FftChain<'_, f32>, out: &ComplexTensor<f32>, [count, length]:
     Ok(kernel.err().expect("there is no kernel"))
 }
 
-/// A window, the transform, a product with a spectrum, the inverse.
+/// Returns the text of a chain of a window, the transform, a product with a spectrum, and the inverse transform.
 fn filtered<T: Float>(shape: &[usize]) -> Result<String> {
     let (stream, n) = (stream(), shape[shape.len() - 1]);
     let plan = FftPlan::<T>::new(&stream, shape, &[shape.len() - 1])?.scaled(T::of(1.0), T::of(1.0 / n as f64));
@@ -127,7 +127,7 @@ fn filtered<T: Float>(shape: &[usize]) -> Result<String> {
 
 #[test]
 fn a_window_a_product_and_the_inverse_are_one_kernel() -> Result<()> {
-    // One butterfly a line, lines of a part of a warp, of several warps; some that are not there.
+    // The lines have one butterfly, or take a part of a warp, or several warps. Some lines of a block do not exist.
     for shape in [&[5, 4][..], &[3, 8], &[7, 12], &[5, 60], &[3, 128], &[2, 3, 100], &[3, 360], &[2, 1024], &[1, 4096]]
     {
         filtered::<f32>(shape)?;
@@ -142,7 +142,7 @@ fn a_window_a_product_and_the_inverse_are_one_kernel() -> Result<()> {
 fn parts_of_a_number_are_accessed_at_once() -> Result<()> {
     let text = filtered::<f32>(&[3, 64])?;
     let count = |what: &str| text.matches(what).count();
-    // The input, the response and the output by pairs; the window by itself.
+    // The input, the response and the output are accessed by pairs, and the window by itself.
     assert_eq!(count(" ld.global.v2.f32"), 2 * count(" st.global.v2.f32"), "{text}");
     assert_eq!(count(" ld.global.f32"), count(" st.global.v2.f32"), "{text}");
     assert_eq!(count(" st.global.f32"), 0, "{text}");
@@ -156,7 +156,7 @@ fn one_transform_may_have_computed_ends() -> Result<()> {
     let (x, turned) = (complex::<f64>(&stream, &shape, 1)?, complex::<f64>(&stream, &shape, 2)?);
     let offset = Tensor::from_slice(&stream, [3, 1], &some::<f64>(3, 3))?;
     check(&shape, || {
-        // Backwards along lines, with a value for each line, and a number.
+        // These operands go backwards along lines, have one value for each line, or are a number.
         let back = turned.re().slice((.., AxisSlice::from(..).by(-1))).expect("a view");
         let sum = &x + ComplexExpr::new(back, &offset * 2.0);
         FftChain::new(&plan, sum).forward().map(|y| y.times(scalar(0.5)) + ComplexExpr::real(&offset))
@@ -210,14 +210,14 @@ fn results_may_be_real() -> Result<()> {
     Ok(())
 }
 
-/// Lines lie along the last axis of several elements, however many of one element come after it.
+/// Lines go along the last axis of several elements, even if axes of one element come after it.
 #[test]
 fn axes_of_one_element_are_no_lines() -> Result<()> {
     let stream = stream();
     for (shape, axis) in [(&[48, 1][..], 0), (&[1, 48, 1], 1), (&[5, 1, 48, 1, 1], 2), (&[1, 48], 1)] {
         let plan = FftPlan::<f32>::new(&stream, shape, &[axis])?;
         let x = complex::<f32>(&stream, shape, 1)?;
-        // Of elements that are not in a row, and of one number.
+        // These operands have elements that are not in a row, and one number.
         let apart = Tensor::from_slice(&stream, [48, 3], &some::<f32>(3 * 48, 2))?.slice((.., 1))?;
         let along = vec![1; shape.len() - axis - 1];
         let apart = apart.reshape([vec![48], along].concat())?;
@@ -248,7 +248,7 @@ fn the_middle_and_the_end_may_read_the_target() -> Result<()> {
     Ok(())
 }
 
-/// Elements of other types, values that are the same for all elements, and comparisons.
+/// Tests elements of other types, values that are the same for all elements, and comparisons.
 #[test]
 fn operands_may_have_other_types() -> Result<()> {
     let (stream, shape) = (stream(), [4, 30]);
@@ -272,7 +272,7 @@ fn what_takes_several_calls_has_a_reason() -> Result<()> {
     let plan = FftPlan::<f32>::new(&stream, &shape, &[2])?;
     let out = ComplexTensor::<f32>::zeros(&stream, shape)?;
     let numbers = Tensor::<f32>::zeros(&stream, [3, 4, 8])?;
-    // Planes and rows in another order.
+    // The planes and rows are in another order.
     let turned = numbers.permute(&[1, 0, 2])?;
     let chain = FftChain::new(&plan, ComplexExpr::real(&turned)).forward();
     assert_eq!(refusal(&chain, &out, [12, 8])?, "lines of an operand are not at one distance");

@@ -1,8 +1,9 @@
-//! Which radices, threads and lines a block has.
+//! Chooses the radices, threads and lines of a block.
 //!
-//! The time of a pass is that of its bytes, unless its instructions take longer or too few lines are under way. What is best was measured
-//! on an H100: one butterfly a thread and stage, radices of like size, 7 to 16 numbers a thread, 100 to 250 threads a block, three blocks
-//! or more a multiprocessor. Lines that lie side by side want 128 bytes of neighbours, however many threads that takes.
+//! A pass is limited by the bytes that it moves, unless its instructions take longer or too few lines are in flight. The best choices were
+//! measured on an H100: a thread makes one butterfly in each stage, the radices are similar, a thread has 7 to 16 numbers, a block has 100
+//! to 250 threads, and a multiprocessor has three blocks or more. If neighbouring lines are contiguous, a block should have 128 bytes of
+//! neighbours, even if that takes many threads.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -15,73 +16,74 @@ use super::text::butterfly::{self, MOST_RADIX};
 use super::text::code::{Code, Number, Real};
 use crate::simt::WARP;
 
-/// Threads of a block: of several lines in a row, and of one or of lines side by side.
+/// The most threads of a block: first for several lines in a row, then for one line or for lines that are contiguous.
 const MOST_THREADS: [u32; 2] = [512, 1024];
 
-/// Numbers of a thread.
+/// The most numbers of a thread.
 const MOST_NUMBERS: u32 = 34;
 
-/// Lines of a block.
+/// The most lines of a block.
 const MOST_LINES: u32 = 64;
 
-/// Bytes of lines that should be under way in a multiprocessor.
+/// The bytes of lines that should be in flight in a multiprocessor.
 const UNDER_WAY: f64 = 65536.0;
 
-/// Bytes that lanes along a line should access at once, or lines are staged.
+/// The bytes that lanes along a line should access at once. If they access fewer, lines are staged.
 const SIDE_BY_SIDE: u32 = 128;
 
 /// The longest line that is staged.
 const LONGEST_STAGED: u32 = 512;
 
-/// Stages whose orders are all looked at.
+/// The most stages for which all orders are tried.
 const MOST_ORDERED: usize = 4;
 
-/// Instructions a number that take as long as its bytes.
+/// The number of instructions for each number that take as long as the number's bytes.
 pub(super) const OF_BYTES: f64 = 50.0;
 
-/// Registers that half spectra take beside those of their transforms.
+/// The registers that a half spectrum takes in addition to those of its transform.
 const OF_HALF: u32 = 16;
 
-/// Lengths whose best plan the cost does not find: radices in order, threads of a line, blocks of a multiprocessor. Measured on an H100.
+/// The lengths for which the cost does not find the best plan, with this plan: radices in order, threads of a line, and blocks of a
+/// multiprocessor. They were measured on an H100.
 const MEASURED: &[(Real, u32, &[u32], u32, u32)] = &[
     (Real::F32, 7200, &[30, 30, 8], 240, 2),
     (Real::F32, 8192, &[32, 16, 16], 256, 2),
     (Real::F32, 16384, &[32, 16, 32], 512, 1),
 ];
 
-/// What lies side by side in memory.
+/// The items that are contiguous in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Beside {
     /// The elements of a line.
     Elements,
-    /// So many lines.
+    /// This many lines.
     Lines(u32),
     /// The elements of a line in the input, and all lines in the output.
     Turned,
 }
 
-/// A block, and what it costs: about as many instructions a number as take the time.
+/// A block, and its cost: about the number of instructions for each number that would take the same time.
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
     pub(super) cost: f64,
-    /// The part of it that is due to short pieces of memory.
+    /// The part of the cost that is due to short pieces of memory.
     pieces: f64,
-    /// In falling order; of a half spectrum the last one is that of its stage.
+    /// They are in falling order. For a half spectrum, the last one is the radix of its stage.
     radices: Vec<u32>,
     threads: u32,
     lines: u32,
-    /// Blocks that a multiprocessor holds.
+    /// The number of blocks that a multiprocessor holds.
     blocks: u32,
 }
 
 impl Choice {
-    /// The cost of two passes in one launch. While a block waits for its turn, others of its multiprocessor should work.
+    /// Returns the cost of two passes in one launch. While a block waits for its turn, other blocks of its multiprocessor should work.
     pub(super) fn of_pair(&self, other: &Self) -> f64 {
         let blocks = self.blocks.min(other.blocks);
         (self.of_pass() + other.of_pass()) * (1.0 + 0.04 * f64::from(3u32.saturating_sub(blocks)))
     }
 
-    /// The cost of the pass beside those of others: at least that of its bytes.
+    /// Returns the cost of the pass among other passes. It is at least the cost of its bytes.
     pub(super) fn of_pass(&self) -> f64 {
         (self.cost / self.pieces).max(OF_BYTES) * self.pieces
     }
@@ -91,7 +93,7 @@ impl Choice {
     }
 }
 
-/// What is looked for: blocks for lines of `n` numbers.
+/// The blocks to search for: for lines of `n` numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Search {
     pub(super) real: Real,
@@ -103,22 +105,22 @@ pub(super) struct Search {
 }
 
 impl Search {
-    /// The least cost, then the fewest threads.
+    /// Returns the choice with the least cost. Among equal costs, it is the one with the fewest threads.
     pub(super) fn best(&self) -> Option<Choice> {
         self.by_threads().into_values().min_by(order)
     }
 
-    /// The pass of the best choice whose layout a block has room for, over lines along some axes.
+    /// Returns the pass of the best choice whose layout fits into a block, over lines along some axes.
     pub(super) fn best_pass(&self, axes: &[LineAxis], elements: [u32; 2]) -> Option<LinePass> {
         let mut all: Vec<Choice> = self.by_threads().into_values().collect();
         all.sort_by(order);
         all.iter().find_map(|choice| self.pass(choice, axes.to_vec(), elements))
     }
 
-    /// The best choices of each number of a block's threads.
+    /// Returns the best choice for each number of threads of a block.
     pub(super) fn by_threads(&self) -> BTreeMap<u32, Choice> {
         let mut all: BTreeMap<u32, Choice> = BTreeMap::new();
-        // No block has the threads for more.
+        // No block has the threads for a longer line.
         if self.n > MOST_NUMBERS * MOST_THREADS[1] {
             return all;
         }
@@ -136,7 +138,7 @@ impl Search {
         all
     }
 
-    /// The radices, or of a half spectrum those that its stage can have, each last.
+    /// Returns the radices. For a half spectrum, it returns one list for each radix that its stage can have, with this radix last.
     fn last_ones(&self, radices: Vec<u32>) -> Vec<Vec<u32>> {
         if !self.half {
             return vec![radices];
@@ -164,7 +166,7 @@ impl Search {
         }
     }
 
-    /// The cost of a block of so many threads and lines.
+    /// Returns the block with these radices, threads of a line and lines, with its cost.
     fn choice(&self, radices: &[u32], threads: u32, lines: u32) -> Option<Choice> {
         let Self { real, n, beside, half, room } = *self;
         let (block, number) = (threads * lines, real.number());
@@ -182,7 +184,7 @@ impl Search {
         if numbers > MOST_NUMBERS {
             return None;
         }
-        // Of all threads' butterflies, those that are there.
+        // The fraction of the butterflies of all threads that exist.
         let used = |i: usize| f64::from(n / radices[i]) / f64::from(threads * many(i));
         let stage = |i: usize| {
             let exchanges = 5 * u32::from(i > 0) + 5 * u32::from(i < last);
@@ -228,12 +230,12 @@ impl Search {
         Some(Choice { cost: cost * pieces, pieces, radices: radices.to_vec(), threads, lines, blocks })
     }
 
-    /// Registers of a thread that has so many numbers.
+    /// Returns the registers of a thread that has this many numbers.
     fn registers(&self, radices: &[u32], numbers: u32) -> u32 {
         let words = self.real.number() / 8;
         let large = radices.iter().any(|&radix| radix > 16);
         if (numbers, words, large, self.half) == (16, 1, false, false) {
-            // As measured: without spills.
+            // This was measured; there are no spills.
             return 64;
         }
         let of_half = if self.half { OF_HALF * words } else { 0 };
@@ -245,14 +247,15 @@ impl Search {
         (2 * numbers * words + 40 + of_large + of_half).next_multiple_of(8).min(255)
     }
 
-    /// What the accesses of a block take, by how long the pieces of memory are that its numbers lie in. A thread has so many `numbers`.
+    /// Returns the cost factor of a block's accesses. It depends on the length of the pieces of memory that have the block's numbers. A
+    /// thread has `numbers` numbers.
     fn pieces(&self, threads: u32, lines: u32, numbers: u32) -> f64 {
         let Self { real, n, beside, half, .. } = *self;
         let number = real.number();
         let along = u64::from(threads * number);
         match beside {
             Beside::Elements if half => of_pieces(along),
-            // Blocks with many large lines take their registers for waiting.
+            // Blocks with many large lines use the registers to wait for memory.
             Beside::Elements if along < u64::from(SIDE_BY_SIDE) => {
                 if numbers > 16 && n > MOST_RADIX {
                     1.3
@@ -261,10 +264,10 @@ impl Search {
                 }
             }
             Beside::Elements => 1.0,
-            // All of a block's numbers lie in a row, or pieces of each element do.
+            // All numbers of a block are in a row, or the pieces of each element are.
             Beside::Lines(all) if lines == all => of_pieces(along * u64::from(lines)),
             Beside::Lines(_) => of_pieces(u64::from(lines * number)),
-            // Pieces that are written are put together in the cache.
+            // The cache puts together the pieces that are written.
             Beside::Turned => {
                 let written = 1.0 + 0.6 * (of_pieces(u64::from(lines * number)) - 1.0);
                 f64::midpoint(of_pieces(along), written)
@@ -272,7 +275,7 @@ impl Search {
         }
     }
 
-    /// The pass of a choice, over lines along some axes, if a block has room for its layout.
+    /// Returns the pass of a choice, over lines along some axes, if its layout fits into a block.
     pub(super) fn pass(&self, choice: &Choice, axes: Vec<LineAxis>, elements: [u32; 2]) -> Option<LinePass> {
         let Self { real, n, beside, half, room } = *self;
         let Choice { radices, threads, lines, blocks, .. } = choice.clone();
@@ -319,18 +322,19 @@ impl Search {
     }
 }
 
-/// Bytes of shared memory that each of so many blocks has.
+/// Returns the bytes of shared memory that each block has, if a multiprocessor has this many blocks.
 fn shared_of(room: Room, blocks: u32) -> u32 {
     (room.shared / blocks - CONTROL).min(room.block_shared)
 }
 
-/// By cost, to a hundredth of an instruction, then by threads.
+/// Compares choices by cost, rounded to a hundredth of an instruction, and then by threads.
 fn order(a: &Choice, b: &Choice) -> Ordering {
     let hundredths = |choice: &Choice| (choice.cost * 100.0).round();
     hundredths(a).total_cmp(&hundredths(b)).then(a.block_threads().cmp(&b.block_threads()))
 }
 
-/// What an access of pieces of so many bytes takes, in accesses of whole lines of the cache. Measured on an H100 where lines lie side by side.
+/// Returns the cost of an access to pieces of this many bytes, relative to an access to whole lines of the cache. It was measured on an
+/// H100, with contiguous neighbouring lines.
 fn of_pieces(bytes: u64) -> f64 {
     match bytes {
         256.. => 1.0,
@@ -342,15 +346,15 @@ fn of_pieces(bytes: u64) -> f64 {
     }
 }
 
-/// A pass over `count` lines in a row, if their length has no prime factor above [`MOST_PRIME`](butterfly::MOST_PRIME) and a block holds
-/// one.
+/// Returns a pass over `count` lines in a row, if their length has no prime factor above [`MOST_PRIME`](butterfly::MOST_PRIME) and a block
+/// holds a line.
 #[cfg(test)]
 pub(super) fn rows(real: Real, n: u32, count: u32, room: Room) -> Option<LinePass> {
     let search = Search { real, n, beside: Beside::Elements, half: false, room };
     search.best_pass(&[LineAxis::new(count, [n; 2])], [1; 2])
 }
 
-/// Radices with a product, in falling order: the fewest, or one more.
+/// Returns the lists of radices whose product is `n`, in falling order. They have the least number of radices, or one more.
 fn sequences(n: u32) -> Vec<Vec<u32>> {
     fn look(n: u32, most: u32, radices: &mut Vec<u32>, all: &mut Vec<Vec<u32>>) {
         if n == 1 {
@@ -371,7 +375,7 @@ fn sequences(n: u32) -> Vec<Vec<u32>> {
     all
 }
 
-/// How many threads a line may have: so that they have some whole butterflies of a stage.
+/// Returns the numbers of threads that a line may have: those that have whole butterflies of a stage.
 fn thread_counts(n: u32, radices: &[u32], half: bool) -> Vec<u32> {
     let of_half = radices.last().filter(|_| half).map(|last| n / last / 2);
     let mut counts: Vec<u32> = radices
@@ -388,7 +392,7 @@ fn thread_counts(n: u32, radices: &[u32], half: bool) -> Vec<u32> {
     counts
 }
 
-/// Instructions of a butterfly.
+/// Returns the number of instructions of a butterfly.
 fn instructions(radix: u32) -> u32 {
     static COUNTS: OnceLock<Vec<u32>> = OnceLock::new();
     let counts = COUNTS.get_or_init(|| {
@@ -405,7 +409,8 @@ fn instructions(radix: u32) -> u32 {
     counts[radix as usize]
 }
 
-/// With the order of the radices that takes the fewest accesses of shared memory, and of roots. A half spectrum's stays last.
+/// Returns the pass with the order of radices that takes the fewest accesses of shared memory and of roots. The radix of a half spectrum
+/// stays last.
 fn ordered(pass: LinePass) -> LinePass {
     if pass.radices.len() > MOST_ORDERED {
         return pass;
@@ -425,7 +430,7 @@ fn ordered(pass: LinePass) -> LinePass {
     best.map_or(pass, |(_, pass)| pass)
 }
 
-/// Calls `f` with all orders of the radices from `from` on.
+/// Calls `f` with each order of the radices from index `from`.
 fn orders(radices: &mut [u32], from: usize, f: &mut impl FnMut(&[u32])) {
     if from + 1 >= radices.len() {
         return f(radices);

@@ -1,4 +1,5 @@
-//! Generated kernels on a GPU: their texts are made when they are first launched, and kept as long as the program runs; plans have tables.
+//! Launches generated kernels on a GPU. The text of a kernel is made when the kernel is first launched, and is kept as long as the program
+//! runs. Plans have the tables.
 //!
 //! The driver compiles a text when its kernel is first launched in a context, while no lock is held.
 
@@ -32,13 +33,13 @@ use crate::simt::Block;
 use crate::view::LaunchBounds;
 use crate::{Buffer, BufferSliceMut, Complex, Device, Dims, Error, Image, InputArg, OutputArg, Result, Stream};
 
-/// The text of a launch's kernel, and what it is launched with.
+/// The text of a launch's kernel, and the values that the launch needs.
 struct Written {
     text: String,
     blocks: u64,
     threads: u32,
     shared: u32,
-    /// The roots of stages and those of factors, of each pass.
+    /// For each pass, the roots of its stages and the roots of its factors.
     tables: Vec<Vec<Complex<f64>>>,
 }
 
@@ -68,17 +69,17 @@ impl std::fmt::Debug for Kernel {
     }
 }
 
-/// By text.
+/// The kernels by text.
 static KERNELS: RwLock<FastMap<&str, &KernelInfo>> = RwLock::new(FastMap::with_hasher(BuildHasherDefault::new()));
 
-/// The kernel of a launch. No lock is held while its text is written.
+/// Returns the kernel of a launch. No lock is held while its text is written.
 fn kernel_of(work: &Work, arch: u32) -> Kernel {
     let Written { text, blocks, threads, shared, .. } = written(work, arch);
     let dims = Dims::for_blocks(blocks as usize).block(threads).shared_bytes(shared as usize);
     Kernel { info: info_of(text, arch, || name(work)), dims }
 }
 
-/// The one kernel that has a text, for an architecture that runs it. Launches that differ in the number of lines share it.
+/// Returns the one kernel that has this text, for an architecture that runs it. Launches that differ in the number of lines share it.
 fn info_of(text: String, arch: u32, name: impl FnOnce() -> String) -> &'static KernelInfo {
     if let Some(known) = KERNELS.read().unwrap_or_else(PoisonError::into_inner).get(&*text).copied() {
         return known;
@@ -88,7 +89,7 @@ fn info_of(text: String, arch: u32, name: impl FnOnce() -> String) -> &'static K
         return known;
     }
     let text: &'static str = text.leak();
-    // What the text is for: others run it, too.
+    // This is the architecture that the text is for. Other architectures run it, too.
     let (target, _) = target_of(arch);
     let images: &'static [Image] = vec![(target, text, None)].leak();
     let info = KernelInfo::new(name().leak(), ENTRY, images, 0, LAYOUT, LaunchBounds::NONE);
@@ -97,7 +98,7 @@ fn info_of(text: String, arch: u32, name: impl FnOnce() -> String) -> &'static K
     info
 }
 
-/// Why the driver compiles no kernels for a device, if it does not: it is too old, or its compiler is missing or turned off.
+/// Returns the reason if the driver compiles no kernels for a device: it is too old, or its compiler is missing or turned off.
 fn no_compiler(stream: &Stream, arch: u32) -> Result<Option<String>> {
     let info = info_of(nothing(arch), arch, || "a generated kernel that does nothing".into());
     // A launch of no blocks loads its kernel, and leaves the stream as it is.
@@ -112,7 +113,7 @@ fn no_compiler(stream: &Stream, arch: u32) -> Result<Option<String>> {
     }
 }
 
-/// What errors and traces call a kernel.
+/// Returns the name of a kernel in errors and traces.
 fn name(work: &Work) -> String {
     let line = |pass: &LinePass| {
         let real = pass.real.ptx();
@@ -127,7 +128,7 @@ fn name(work: &Work) -> String {
     }
 }
 
-/// The launches of a kind, and where the tables of each begin, in numbers.
+/// The launches of a kind, and the beginnings of their tables, in numbers.
 #[derive(Debug)]
 struct Prepared {
     plan: Plan,
@@ -138,14 +139,15 @@ struct Prepared {
 #[derive(Debug)]
 pub(in super::super) struct Generated<T> {
     arch: u32,
-    /// Of complex numbers, of real ones to the half spectrum, and back.
+    /// The launches for complex numbers, for real numbers to the half spectrum, and for the way back.
     kinds: [std::result::Result<Prepared, Refusal>; 3],
-    /// Of the launches of each kind, in order, once they are known; then those of real numbers as complex ones, forward and inverse. Four of
-    /// each: of inputs and outputs whose numbers are whole, or split.
+    /// The kernels of the launches of each kind, in order, after the first use. The last two kinds are transforms of real numbers as
+    /// complex numbers, forward and inverse. Each kind has four lists: the numbers of the input may be whole or split, and so may those of
+    /// the output.
     kernels: [[OnceLock<Vec<Kernel>>; 4]; 6],
     /// All tables.
     table: Buffer<Complex<T>>,
-    /// The roots of one transform of computed lines, and of two, once they are used.
+    /// The roots for one transform of computed lines, and those for two transforms, after the first use.
     chains: [OnceLock<Buffer<Complex<T>>>; 2],
 }
 
@@ -157,7 +159,7 @@ fn index(kind: FftKind) -> usize {
     }
 }
 
-/// What a plan sees of a device; none of the emulator, which runs no generated kernels.
+/// Returns the properties of a device that a plan uses. There are none for the emulator, which runs no generated kernels.
 fn limits(device: &Device) -> Option<(u32, Limits)> {
     let properties = device.properties();
     let (major, minor) = properties.compute_capability.filter(|_| device.is_gpu())?;
@@ -166,7 +168,7 @@ fn limits(device: &Device) -> Option<(u32, Limits)> {
 }
 
 impl<T: FftFloat> Generated<T> {
-    /// Those for an array, or why there are none for any.
+    /// Makes the kernels for an array, or returns why no array has any.
     pub(in super::super) fn new(
         stream: &Stream,
         shape: &[usize],
@@ -204,23 +206,23 @@ impl<T: FftFloat> Generated<T> {
         Ok(Ok(Self { arch, kinds, kernels: Default::default(), table, chains: Default::default() }))
     }
 
-    /// Without the kernels of the launches so far, whose results are multiplied by a scale, or are not.
+    /// Drops the kernels of the launches so far, because these depend on whether results are multiplied by a scale.
     pub(in super::super) fn rescaled(self) -> Self {
         Self { kernels: Default::default(), ..self }
     }
 
-    /// How many launches a kind takes, or why it has none.
+    /// Returns the number of launches that a kind takes, or why it has none.
     pub(in super::super) fn launches(&self, kind: FftKind) -> std::result::Result<usize, Refusal> {
         self.kinds[index(kind)].as_ref().map(|prepared| prepared.plan.steps.len()).map_err(|refusal| *refusal)
     }
 
-    /// Whether there are kernels of a kind.
+    /// Returns whether there are kernels of a kind.
     pub(in super::super) fn has(&self, kind: FftKind) -> bool {
         self.kinds[index(kind)].is_ok()
     }
 
-    /// Launches the transform of a kind that [has](Self::has) kernels; the input and the output are at these addresses. `of_reals`: the input
-    /// has real numbers, and the kind is of complex ones.
+    /// Launches the transform of a kind that [has](Self::has) kernels. The input and the output are at these addresses. With `of_reals`,
+    /// the input has real numbers, and the kind is one for complex numbers.
     ///
     /// # Safety
     /// The ends have as many numbers as the plan's kind reads and writes.
@@ -272,7 +274,7 @@ impl<T: FftFloat> Generated<T> {
             words.extend(step.work.words(scale));
             let mut params: Vec<*mut c_void> =
                 words.iter().map(|word| std::ptr::from_ref(word).cast_mut().cast()).collect();
-            // The runtime's own.
+            // This parameter is the runtime's own.
             params.push(std::ptr::null_mut());
             // SAFETY: the words are the kernel's parameters in order; it accesses the numbers of the plan's shape and its tables, which
             // are all there by the caller's contract.
@@ -286,14 +288,14 @@ fn real<T>() -> Real {
     if size_of::<T>() == 4 { Real::F32 } else { Real::F64 }
 }
 
-/// A float that kernels have.
+/// Converts a float that kernels can have.
 fn to_f64<T: FftFloat>(x: T) -> f64 {
     let x: &dyn Any = &x;
     let single = || x.downcast_ref::<f32>().map(|&x| f64::from(x));
     x.downcast_ref::<f64>().copied().or_else(single).expect("`f32` and `f64` have transforms")
 }
 
-/// Temporary memory.
+/// The temporary memory.
 struct Areas<'m, T> {
     arrays: [Option<BufferSliceMut<'m, Complex<T>>>; 2],
     ring: Option<BufferSliceMut<'m, Complex<T>>>,
@@ -328,7 +330,7 @@ impl<'m, T: FftFloat> Areas<'m, T> {
         Ok(launch.output("counters", counters)?.address().addr() as u64)
     }
 
-    /// The addresses that a step reads and writes.
+    /// Returns the addresses that a step reads and writes.
     fn ends(&mut self, launch: &mut Launch<'_>, step: &Step, ends: &mut impl Ends) -> Result<[u64; 2]> {
         let mut array = |launch: &mut Launch<'_>, which: usize| -> Result<u64> {
             let array = self.arrays[which].as_mut().expect("a plan's temporary array");
@@ -351,17 +353,17 @@ impl<'m, T: FftFloat> Areas<'m, T> {
 
 /// The input and the output of a transform.
 pub(in super::super) trait Ends {
-    /// The input's address, of a launch that reads it.
+    /// Returns the address of the input, for a launch that reads it.
     fn input(&mut self, launch: &mut Launch<'_>) -> Result<u64>;
 
-    /// The output's address, of a launch that writes it.
+    /// Returns the address of the output, for a launch that writes it.
     fn output(&mut self, launch: &mut Launch<'_>) -> Result<u64>;
 
-    /// The input's address, of a launch that writes the output, at that address.
+    /// Returns the address of the input, for a launch that writes the output, which is at the given address.
     fn input_beside_output(&mut self, launch: &mut Launch<'_>, output: u64) -> Result<u64>;
 }
 
-/// An input and an output that lie apart.
+/// An input and an output in different memory.
 pub(in super::super) struct Apart<X, A, S, O> {
     x: X,
     out: A,

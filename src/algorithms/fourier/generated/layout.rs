@@ -1,33 +1,33 @@
-//! Where the numbers of lines lie in shared memory between two stages, by its banks.
+//! The places of the numbers of lines in shared memory between two stages, chosen by its banks.
 
 use super::pass::{Kind, Lanes, LinePass, Stage};
 use super::text::code::Real;
 use crate::simt::WARP;
 
-/// Bytes that a multiprocessor's shared memory moves at a time.
+/// The bytes that the shared memory of a multiprocessor moves at a time.
 const WAVEFRONT: u32 = 128;
 
-/// Threads whose accesses are judged.
+/// The number of threads whose accesses are counted.
 const JUDGED: u32 = 128;
 
-/// Where numbers lie: element `e` of the line `c` at `c * pitch + p`, or at `p * lines + c`, where `p = e + left_out * (e / run)`; a run is
-/// what one butterfly of the stage before has written among others, `radix * done` elements.
+/// The places of numbers. Element `e` of the line `c` is at `c * pitch + p` or at `p * lines + c`, where `p = e + left_out * (e / run)`. A
+/// run has `radix * done` elements: those among which one butterfly of the stage before writes its results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Whether lines lie side by side.
+    /// Whether neighbouring lines are contiguous.
     pub(super) across: bool,
     pub(super) left_out: u32,
     pub(super) pitch: u32,
-    /// Numbers of all lines.
+    /// The number of places of all lines.
     pub(super) numbers: u32,
 }
 
-/// The layouts of a pass, for each stage but the last.
+/// Returns the layouts of a pass, one for each stage except the last.
 pub(super) fn layouts(pass: &LinePass) -> Vec<Layout> {
     let stages = pass.stages();
     let mut layouts: Vec<Layout> = exchanges(pass, &stages).map(|(_, layout)| layout).collect();
     if pass.is_of_warps() && pass.lines > 1 {
-        // Warps do not wait for each other, so that a line must have the same memory in all exchanges.
+        // Warps do not wait for each other, so a line must have the same memory in all exchanges.
         let lanes = WAVEFRONT / pass.real.number();
         let top = layouts.iter().zip(&stages[1..]).map(|(layout, stage)| top(pass, stage, layout.left_out)).max();
         let mut pitch = top.unwrap_or(1);
@@ -41,12 +41,12 @@ pub(super) fn layouts(pass: &LinePass) -> Vec<Layout> {
     layouts
 }
 
-/// Bytes of shared memory that a pass takes.
+/// Returns the bytes of shared memory that a pass takes.
 pub(super) fn memory(pass: &LinePass) -> u32 {
     bytes(numbers(pass), pass.real)
 }
 
-/// Numbers of shared memory that a pass takes.
+/// Returns the numbers of shared memory that a pass takes.
 pub(super) fn numbers(pass: &LinePass) -> u32 {
     let pitch = match pass.kind {
         _ if pass.staged => pass.staged_pitch(),
@@ -57,12 +57,12 @@ pub(super) fn numbers(pass: &LinePass) -> u32 {
     layouts(pass).iter().chain(&back).map(|layout| layout.numbers).fold(pass.lines * pitch, u32::max)
 }
 
-/// Accesses of shared memory that a warp's numbers take in all exchanges.
+/// Returns the accesses of shared memory that a warp's numbers take in all exchanges.
 pub(super) fn accesses(pass: &LinePass) -> u32 {
     exchanges(pass, &pass.stages()).map(|(accesses, _)| accesses).sum()
 }
 
-/// For each exchange between two stages of a pass, how many accesses a warp's numbers take, and the layout.
+/// Returns, for each exchange between two stages of a pass, the number of accesses that a warp's numbers take, and the layout.
 fn exchanges<'p>(pass: &'p LinePass, stages: &'p [Stage]) -> impl Iterator<Item = (u32, Layout)> + 'p {
     stages.windows(2).enumerate().map(move |(before, stages)| {
         // The first exchange may change the lanes.
@@ -71,12 +71,12 @@ fn exchanges<'p>(pass: &'p LinePass, stages: &'p [Stage]) -> impl Iterator<Item 
     })
 }
 
-/// Places of a line, if so many are left out after each run before a stage.
+/// Returns the number of places of a line, if `left_out` places are left out after each run before a stage.
 fn top(pass: &LinePass, next: &Stage, left_out: u32) -> u32 {
     (pass.length() / next.done - 1) * (next.done + left_out) + next.done
 }
 
-/// The layout with the fewest accesses, then the least memory; and how many accesses a warp's numbers take.
+/// Returns the layout with the fewest accesses, and then the least memory. Also returns the number of accesses that a warp's numbers take.
 fn search(pass: &LinePass, [stage, next]: [&Stage; 2], lanes: [Lanes; 2]) -> (u32, Layout) {
     let banks = WAVEFRONT / pass.real.number();
     let ways: &[bool] = match lanes {
@@ -84,7 +84,7 @@ fn search(pass: &LinePass, [stage, next]: [&Stage; 2], lanes: [Lanes; 2]) -> (u3
         [Lanes::Across, Lanes::Across] => &[true, false],
         _ => &[false, true],
     };
-    // Each access moves all banks but for conflicts.
+    // Without conflicts, each access moves all banks.
     let least = pass.butterflies(stage) * stage.radix + pass.butterflies(next) * next.radix;
     let least = least * (WARP / banks);
     let mut best: Option<(u32, Layout)> = None;
@@ -95,7 +95,7 @@ fn search(pass: &LinePass, [stage, next]: [&Stage; 2], lanes: [Lanes; 2]) -> (u3
             let places = Places::new(pass, [stage, next], lanes, left_out);
             for pitch in pitches {
                 let layout = Layout { across, left_out, pitch, numbers: pass.lines * if across { top } else { pitch } };
-                // The first one has no place left out.
+                // The first layout has no place left out.
                 if best.is_some() && bytes(layout.numbers, pass.real) > pass.shared {
                     break;
                 }
@@ -115,9 +115,9 @@ fn search(pass: &LinePass, [stage, next]: [&Stage; 2], lanes: [Lanes; 2]) -> (u3
 /// The line and the element that a lane accesses, if it accesses any.
 type Place = Option<(u32, u32)>;
 
-/// Where lanes access lines.
+/// The places where lanes access lines.
 struct Places {
-    /// How often there are such accesses, and the place of each lane.
+    /// The number of such accesses, and the place of each lane.
     accesses: Vec<(u32, Vec<Place>)>,
 }
 
@@ -126,7 +126,7 @@ impl Places {
         let mut accesses = Vec::new();
         for first in (0..pass.block_threads().min(JUDGED)).step_by(WARP as usize) {
             for (stage, lanes, writes) in [(stage, lanes[0], true), (next, lanes[1], false)] {
-                // Results of a butterfly, and further butterflies, lie at the same distance for all lanes.
+                // The results of a butterfly, and of the next butterflies, have the same distance for all lanes.
                 let many = pass.butterflies(stage);
                 let judged = many.min(2);
                 for i in 0..judged {
@@ -145,7 +145,7 @@ impl Places {
         Self { accesses }
     }
 
-    /// Accesses of a warp, each as often as its lanes' numbers that differ lie in one bank.
+    /// Returns the accesses of a warp. Each counts as often as different numbers of its lanes are in one bank.
     fn cost(&self, layout: &Layout, pass: &LinePass, banks: u32) -> u32 {
         let mut cost = 0;
         let mut seen: Vec<u32> = Vec::new();
@@ -167,7 +167,7 @@ impl Places {
     }
 }
 
-/// Bytes of shared memory for so many numbers.
+/// Returns the bytes of shared memory for this many numbers.
 pub(super) fn bytes(numbers: u32, real: Real) -> u32 {
     numbers * real.number()
 }

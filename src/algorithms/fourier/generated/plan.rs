@@ -1,4 +1,5 @@
-//! Which kernels make the transforms of an array, and which memory each reads and writes: values alone, without any device.
+//! Chooses the kernels that make the transforms of an array, and the memory that each reads and writes. These are plain values, without any
+//! device.
 //!
 //! | axis | passes |
 //! |---|---|
@@ -7,8 +8,9 @@
 //! | a product of two such lengths | two: a matrix of columns and rows (Bailey, 1990) |
 //! | a product of three | three: a matrix whose rows are matrices |
 //!
-//! Real arrays take the transforms of their pairs, whose last stage makes the half spectrum, or a further pass where a block does not hold them.
-//! Two passes that follow each other on a part of the array that fits in the cache are one launch, a [`FusedPair`].
+//! A real array takes the transforms of its pairs of numbers. The last stage of these makes the half spectrum. If a block does not hold the
+//! pairs, a pass of its own makes it. Two passes are one launch, a [`FusedPair`], if they follow each other on a part of the array that
+//! fits in the cache.
 
 use std::fmt;
 
@@ -27,7 +29,7 @@ mod tests;
 
 use axes::Along;
 
-/// Numbers of an array. Kernels count them by 32 bits, and those of a block that lie after the array, too.
+/// An array has fewer numbers than this. Kernels count them by 32 bits, including those of a block that are after the array.
 const MOST_NUMBERS: usize = 1 << 31;
 
 /// A memory that passes read or write.
@@ -39,7 +41,7 @@ pub(in super::super) enum Area {
     Temporary(usize),
 }
 
-/// What a launch does.
+/// The work of a launch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in super::super) enum Work {
     Pass(LinePass),
@@ -59,15 +61,15 @@ pub(in super::super) struct Step {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Plan {
     pub(in super::super) steps: Vec<Step>,
-    /// Numbers of the temporary arrays.
+    /// The numbers of the temporary arrays.
     pub(in super::super) temporary: [usize; 2],
-    /// Numbers of the longest ring between two fused passes.
+    /// The numbers of the longest ring between two fused passes.
     pub(in super::super) ring: usize,
     /// The most counters of fused passes.
     pub(in super::super) counters: usize,
 }
 
-/// Why an array has no generated kernels.
+/// The reason why an array has no generated kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Refusal {
     /// It has too many numbers.
@@ -100,14 +102,14 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Work to be placed.
+/// Work that has no memory yet.
 struct Draft {
     work: Work,
-    /// Whether results have other places than what they are made of, so that both cannot be in one memory.
+    /// Whether the places of results differ from those of the numbers that they are made of, so that one memory cannot have both.
     moves: bool,
 }
 
-/// The plan of an array of a shape, with transforms along some axes, the last one of which is that of a real array.
+/// Returns the plan of an array of a shape, with transforms along some axes. The last axis of the list is the one of a real array.
 pub(in super::super) fn plan(
     real: Real,
     shape: &[usize],
@@ -124,7 +126,7 @@ pub(in super::super) fn plan(
     let last = axes[axes.len() - 1];
     let of_real = matches!(kind, FftKind::RealForward | FftKind::RealInverse);
     let inverse = matches!(kind, FftKind::Inverse | FftKind::RealInverse);
-    // Of complex numbers.
+    // The shape of complex numbers.
     let mut numbers = shape.to_vec();
     if of_real {
         if last + 1 != shape.len() || !shape[last].is_multiple_of(2) {
@@ -191,7 +193,7 @@ fn complex(drafts: &mut Vec<Draft>, real: Real, along: Along, limits: Limits) ->
     }
 }
 
-/// Appends the passes of the transforms of pairs of real numbers, and that of their half spectra.
+/// Appends the passes of the transforms of pairs of real numbers, and the pass of their half spectra.
 fn spectrum(drafts: &mut Vec<Draft>, real: Real, pairs: Along, inverse: bool, limits: Limits) -> Option<()> {
     let pass = SpectrumPass { real, pairs: pairs.n, lines: pairs.outer, inverse, scaled: false, split: [false; 2] };
     let draft = Draft { work: Work::Spectrum(pass), moves: true };
@@ -204,11 +206,11 @@ fn spectrum(drafts: &mut Vec<Draft>, real: Real, pairs: Along, inverse: bool, li
     Some(())
 }
 
-/// With the memories of each. Going back from the output, a pass that moves numbers reads another memory than it writes.
+/// Gives each pass its memories, from the last to the first. A pass that moves numbers reads another memory than it writes.
 fn placed(drafts: Vec<Draft>, kind: FftKind, numbers: usize) -> Plan {
     let mut plan = Plan::default();
     let mut to = Area::Output;
-    // An output of real numbers is too short for half spectra. The transforms of pairs fit.
+    // An output of real numbers is too short for half spectra, but not for the transforms of pairs.
     let turns = match kind {
         FftKind::RealInverse => [Area::Temporary(0), Area::Temporary(1)],
         _ => [Area::Temporary(0), Area::Output],
@@ -247,7 +249,7 @@ impl Work {
         }
     }
 
-    /// The parameters after the addresses. If results are multiplied by a factor, `scale` has its bits.
+    /// Returns the parameters after the addresses. If results are multiplied by a factor, `scale` has its bits.
     pub(super) fn words(&self, scale: u64) -> Vec<u64> {
         match self {
             Self::Pass(pass) => vec![pass.bound().into(), scale],
@@ -258,7 +260,7 @@ impl Work {
 }
 
 impl Plan {
-    /// With results multiplied by a factor, which the last launch gives.
+    /// Returns the plan whose results are multiplied by a factor. The last launch gives the factor.
     pub(in super::super) fn scaled(mut self) -> Self {
         match self.steps.last_mut().map(|step| &mut step.work) {
             Some(Work::Pass(pass)) => pass.scaled = true,
@@ -269,7 +271,7 @@ impl Plan {
         self
     }
 
-    /// That of an input, or an output, whose numbers may lie between two whole ones.
+    /// Returns the plan for an input, or an output, whose numbers may not be aligned to their size.
     pub(in super::super) fn split(mut self, [input, output]: [bool; 2]) -> Self {
         for Step { work, from, to } in &mut self.steps {
             let is_split = |area| area == Area::Input && input || area == Area::Output && output;
@@ -277,7 +279,7 @@ impl Plan {
             match work {
                 Work::Pass(pass) => pass.split = ends,
                 Work::Spectrum(pass) => pass.split = ends,
-                // Between both is the ring, or what the second one replaces.
+                // The ring is between both passes, or the memory that the second pass replaces.
                 Work::Pair(pair) => {
                     let between = pair.ring == 0 && ends[1];
                     (pair.passes[0].split, pair.passes[1].split) = ([ends[0], between], [between, ends[1]]);
@@ -287,7 +289,7 @@ impl Plan {
         self
     }
 
-    /// That of real numbers, as complex ones. All are there: no half spectrum.
+    /// Returns the plan for real numbers as complex ones. It computes all results, and no half spectrum.
     pub(in super::super) fn of_reals(mut self) -> Self {
         if let Some(pass) = self.steps.first_mut().and_then(|step| step.work.passes_mut().first_mut()) {
             pass.of_reals = true;
@@ -295,7 +297,7 @@ impl Plan {
         self
     }
 
-    /// That of the inverse transforms.
+    /// Returns the plan of the inverse transforms.
     pub(in super::super) fn inverse(mut self) -> Self {
         for pass in self.steps.iter_mut().flat_map(|step| step.work.passes_mut()) {
             pass.inverse = true;

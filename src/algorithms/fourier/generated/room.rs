@@ -1,23 +1,23 @@
-//! What multiprocessors have, by architecture.
+//! The resources of multiprocessors, by architecture.
 
-/// What a multiprocessor has.
+/// The resources of a multiprocessor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in super::super) struct Room {
-    /// Bytes of shared memory of all blocks, with what each takes for itself.
+    /// The bytes of shared memory of all blocks, including the bytes that each block takes for itself.
     pub(super) shared: u32,
-    /// Bytes of shared memory that one block may have.
+    /// The bytes of shared memory that one block may have.
     pub(super) block_shared: u32,
-    /// Registers of 32 bits.
+    /// The number of registers of 32 bits.
     pub(super) registers: u32,
     pub(super) threads: u32,
     pub(super) blocks: u32,
 }
 
-/// Bytes of shared memory that a block takes for itself.
+/// The bytes of shared memory that a block takes for itself.
 pub(super) const CONTROL: u32 = 1 << 10;
 
 impl Room {
-    /// That of sm_90.
+    /// The resources of sm_90.
     #[cfg(test)]
     pub(super) const H100: Self = Self::new(228, 227, 2048, 32);
 
@@ -25,7 +25,7 @@ impl Room {
         Self { shared: shared << 10, block_shared: block_shared << 10, registers: 1 << 16, threads, blocks }
     }
 
-    /// Of the compute capability times ten. Of one that is not known, that of the newest one before it.
+    /// Returns the resources for ten times the compute capability. An unknown one has those of the newest known one before it.
     pub(in super::super) fn of(arch: u32) -> Self {
         match arch {
             ..80 => Self::new(64, 64, 1024, 16),
@@ -39,19 +39,20 @@ impl Room {
     }
 }
 
-/// A device, as plans see it.
+/// The properties of a device that plans use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in super::super) struct Limits {
     pub(in super::super) room: Room,
-    /// Bytes of the cache of the second level; 0 if passes are not to be fused.
+    /// The bytes of the cache of the second level, or 0 if passes must not be fused.
     pub(in super::super) cache: usize,
 }
 
-/// The smallest cache that keeps what the blocks of all multiprocessors have under way.
+/// The smallest cache that keeps the numbers that the blocks of all multiprocessors have in flight.
 const LEAST_CACHE: usize = 24 << 20;
 
 impl Limits {
-    /// Those of an architecture, with so many bytes of shared memory for a block, of which a driver may keep some.
+    /// Returns the limits of an architecture whose blocks can have `block_shared` bytes of shared memory. A driver may keep some bytes for
+    /// itself.
     pub(in super::super) fn new(arch: u32, block_shared: usize, cache: usize) -> Self {
         let room = Room::of(arch);
         let block_shared = u32::try_from(block_shared).map_or(room.block_shared, |bytes| bytes.min(room.block_shared));

@@ -1,4 +1,4 @@
-//! Kernels of passes, run by a machine for PTX, against sums by definition.
+//! Tests of the kernels of passes: a machine for PTX runs them, and the results are compared with sums by definition.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ pub(super) type Numbers = Vec<Complex<f64>>;
 
 pub(super) const NOTHING: Complex<f64> = Complex { re: f64::NAN, im: f64::NAN };
 
-/// Complex numbers as a kernel has them, from an address that is a multiple of 16.
+/// Complex numbers as a kernel stores them, from an address that is a multiple of 16.
 pub(super) struct Memory {
     words: Vec<u128>,
     real: Real,
@@ -40,7 +40,7 @@ impl Memory {
         Self { words, real, len: numbers.len() }
     }
 
-    /// Counters of 32 bits, which are 0.
+    /// Returns counters of 32 bits, which are 0.
     pub(super) fn counters(count: u32) -> Self {
         Self::new(Real::F32, &vec![Complex::ZERO; count.div_ceil(2) as usize])
     }
@@ -57,15 +57,15 @@ impl Memory {
         (0..self.len).map(|i| Complex { re: part(2 * i), im: part(2 * i + 1) }).collect()
     }
 
-    /// Its addresses; the machine writes there.
+    /// Returns the addresses of the memory. The machine writes there.
     fn addresses(&mut self) -> Range<u64> {
         let start = self.words.as_mut_ptr().expose_provenance() as u64;
         start..start + self.len as u64 * u64::from(self.real.number())
     }
 }
 
-/// A kernel to be run: its text, blocks, threads of a block, bytes of shared memory that its launch gives, the parameters after the
-/// addresses, and in which order its blocks go on, if they wait for each other.
+/// A kernel to run: its text, its blocks, the threads of a block, the bytes of shared memory that its launch gives, the parameters after
+/// the addresses, and the order in which its blocks continue, if they wait for each other.
 pub(super) struct Launch {
     pub(super) text: String,
     pub(super) blocks: u64,
@@ -75,7 +75,7 @@ pub(super) struct Launch {
     pub(super) seed: u64,
 }
 
-/// Runs a kernel whose parameters are these memories, and returns how often lanes waited for a bank, if its blocks run one after the other.
+/// Runs a kernel whose parameters are these memories. Returns how often lanes waited for a bank, if the blocks run one after the other.
 pub(super) fn launch(kernel: Launch, memories: &mut [Memory], parameters: &[usize], writes: &[usize]) -> usize {
     let Launch { text, blocks, threads, shared, words, seed } = kernel;
     let addresses: Vec<Range<u64>> = memories.iter_mut().map(Memory::addresses).collect();
@@ -92,7 +92,7 @@ pub(super) fn launch(kernel: Launch, memories: &mut [Memory], parameters: &[usiz
     machine.conflicts()
 }
 
-/// What the kernel of a pass writes, and how often lanes waited for a bank.
+/// Returns the output of a pass's kernel, and how often lanes waited for a bank.
 fn run(pass: &LinePass, input: &[Complex<f64>], outputs: usize) -> (Numbers, usize) {
     let PassKernel { text, blocks, threads, shared, roots, outer_roots } = kernel(pass, 90);
     let nothing = vec![NOTHING; outputs];
@@ -104,7 +104,7 @@ fn run(pass: &LinePass, input: &[Complex<f64>], outputs: usize) -> (Numbers, usi
     (memories[1].numbers(), conflicts)
 }
 
-/// The machine has the memory that a kernel declares.
+/// Gives the machine the memory that a kernel declares.
 fn with_shared(text: String, bytes: u32) -> String {
     match bytes {
         0 => text,
@@ -112,7 +112,7 @@ fn with_shared(text: String, bytes: u32) -> String {
     }
 }
 
-/// Numbers without a pattern.
+/// Returns numbers without a pattern.
 pub(super) fn some(len: usize) -> Numbers {
     let mut state = 1u64;
     let mut part = || {
@@ -122,7 +122,7 @@ pub(super) fn some(len: usize) -> Numbers {
     (0..len).map(|_| Complex { re: part(), im: part() }).collect()
 }
 
-/// The transform by its definition.
+/// Computes the transform by its definition.
 pub(super) fn sums(x: &[Complex<f64>], inverse: bool) -> Numbers {
     let n = x.len();
     let root = |i: usize| if inverse { root_of_unity((n - i) % n, n) } else { root_of_unity(i, n) };
@@ -130,7 +130,7 @@ pub(super) fn sums(x: &[Complex<f64>], inverse: bool) -> Numbers {
     (0..n).map(|k| (0..n).map(|j| x[j] * roots[j * k % n]).sum()).collect()
 }
 
-/// How far numbers may be from what is expected.
+/// Returns the largest allowed difference from the expected numbers.
 pub(super) fn bound(expected: &[Complex<f64>], real: Real) -> f64 {
     let largest = expected.iter().map(|x| x.l1_norm()).fold(0.0, f64::max);
     largest * if real == Real::F32 { 2e-6 } else { 1e-13 }
@@ -149,7 +149,7 @@ pub(super) fn axis(extent: u32, input: u32, output: u32) -> LineAxis {
     LineAxis::new(extent, [input, output])
 }
 
-/// A pass over lines in a row.
+/// Returns a pass over lines in a row.
 pub(super) fn in_a_row(real: Real, radices: &[u32], threads: u32, lines: u32, count: u32) -> LinePass {
     let n = radices.iter().product();
     LinePass {
@@ -175,7 +175,7 @@ pub(super) fn in_a_row(real: Real, radices: &[u32], threads: u32, lines: u32, co
     }
 }
 
-/// Checks a pass of complex numbers, whose axes have so many numbers in all.
+/// Checks a pass of complex numbers. Its axes have this many numbers in all.
 #[track_caller]
 fn check(pass: &LinePass, numbers: usize) {
     let x = some(numbers);
@@ -223,7 +223,7 @@ fn lines_of_all_small_lengths_are_transformed() {
     }
 }
 
-/// Where one number of a line is 1, the results are roots.
+/// If one number of a line is 1 and the rest are 0, the results are roots.
 #[test]
 fn butterflies_have_the_nearest_roots() {
     for n in [3, 5, 7, 11, 13, 17, 19, 23, 29, 31] {
@@ -247,7 +247,7 @@ fn lines_of_some_larger_lengths_are_transformed() {
 
 #[test]
 fn threads_may_have_butterflies_that_others_lack() {
-    // 12, 10 and 9 butterflies a line's threads, which are 10.
+    // The stages have 120, 108 and 90 butterflies, for 100 threads.
     check(&in_a_row(Real::F64, &[9, 10, 12], 100, 1, 2), 2 * 1080);
     check(&in_a_row(Real::F64, &[5, 3, 4], 7, 3, 4), 4 * 60);
 }
@@ -265,7 +265,7 @@ fn an_inverse_transform_is_the_conjugate() {
 
 #[test]
 fn lines_side_by_side_are_transformed() {
-    // Lines across an axis of 6, of which blocks have 3, 4 or 4 that go on along the next axis.
+    // The lines are across an axis of 6. Blocks have 3 or 4 of them, or 4 that continue along the next axis.
     for (lines, padded) in [(3, false), (4, true), (4, false)] {
         let pass = LinePass {
             axes: vec![axis(6, 1, 1), axis(3, 6 * 24, 6 * 24)],
@@ -318,7 +318,7 @@ fn two_passes_make_a_long_transform() {
 
 #[test]
 fn factors_of_long_transforms_come_from_two_tables() {
-    // 12 neighbours of the lines of a transform of 2^14 numbers.
+    // A block has 12 neighbouring lines of a transform of 2^14 numbers.
     let pass = LinePass {
         axes: vec![axis(12, 1, 1)],
         elements: [12; 2],
@@ -331,7 +331,7 @@ fn factors_of_long_transforms_come_from_two_tables() {
 
 #[test]
 fn half_spectra_of_real_arrays_are_transformed_and_back() {
-    // An even and an odd radix last, or first.
+    // The last radix is even or odd, and so is the first one.
     for (radices, threads) in [(&[8, 4][..], 4), (&[8, 3], 4), (&[4, 4, 4], 8), (&[2, 2], 1)] {
         let m: usize = radices.iter().product::<u32>() as usize;
         let lines = 3;
@@ -351,7 +351,7 @@ fn half_spectra_of_real_arrays_are_transformed_and_back() {
                 .collect();
             assert_near(&spectra[line * (m + 1)..][..m + 1], &sums(&x, false)[..=m], real, &forward);
         }
-        // Imaginary parts that the half spectrum of a real array cannot have do not count.
+        // The half spectrum of a real array has no such imaginary parts. They are ignored.
         let mut spectra = spectra;
         for line in spectra.chunks_mut(m + 1) {
             (line[0].im, line[m].im) = (7.0, -3.0);
@@ -381,7 +381,7 @@ fn chosen_passes_fit_in_a_block() {
     for n in (2..1 << 14).step_by(97).chain([4096, 8192, 10_000, 15_625, 16_384]) {
         for real in [Real::F32, Real::F64] {
             let pass = rows(real, n, 1 << 10, Room::H100);
-            // No block holds some of the longer ones.
+            // No block holds some of the longer lines.
             assert!(pass.is_some() == is_smooth(n) || n > 8192, "{n}");
             let Some(pass) = pass else { continue };
             assert_eq!(pass.length(), n, "{pass:?}");

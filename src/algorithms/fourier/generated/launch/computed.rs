@@ -19,18 +19,18 @@ use crate::expr::program::{FastMap, Lowered, What};
 use crate::expr::ptx::PARAM_BYTES;
 use crate::{Buffer, Complex, Dims, KernelInfo, Result, Stream};
 
-/// Lines that a program computes, and their transforms.
+/// Lines that a program computes, and the transforms of these lines.
 pub(in super::super::super) struct ComputedLines<'a> {
     pub(in super::super::super) shape: Shape,
     pub(in super::super::super) targets: &'a [&'a Arc<View>],
-    /// Its results are the scalars that stand for the results of each transform, then what each takes, a real and an imaginary part; then
-    /// what is assigned to the targets.
+    /// The results of the program, in this order: the scalars that stand for the results of each transform; then the real and the imaginary
+    /// part that each transform takes; then the values that are assigned to the targets.
     pub(in super::super::super) lowered: &'a Lowered,
-    /// Of each transform, whether it is inverse, and whether its results are scaled.
+    /// Whether each transform is inverse, and whether its results are scaled.
     pub(in super::super::super) transforms: Vec<(bool, bool)>,
 }
 
-/// The pass of lines in a row that one block holds, if that is all a plan does.
+/// Returns the pass over lines in a row that one block holds, if the plan has no other pass.
 fn row_pass(plan: &Plan) -> std::result::Result<LinePass, String> {
     match &plan.steps[..] {
         [Step { work: Work::Pass(pass), .. }] => of_rows(pass),
@@ -38,7 +38,7 @@ fn row_pass(plan: &Plan) -> std::result::Result<LinePass, String> {
     }
 }
 
-/// The same pass, with ends that are computed, if its lines lie in a row.
+/// Returns the same pass with computed ends, if its lines are in a row.
 fn of_rows(pass: &LinePass) -> std::result::Result<LinePass, String> {
     if pass.is_convolution() {
         return Err("the length of the axis has a large prime factor".into());
@@ -50,7 +50,7 @@ fn of_rows(pass: &LinePass) -> std::result::Result<LinePass, String> {
     Ok(LinePass { staged: false, ..pass.clone() })
 }
 
-/// The pass of any number of lines: of blocks that have all of theirs, or of which the last one may lack some.
+/// Returns the pass for any number of lines. Either all blocks have all their lines, or the last block may lack some.
 fn of_any_count(pass: &LinePass) -> LinePass {
     let mut any = pass.clone();
     let lacks_some = !pass.axes[0].extent.is_multiple_of(pass.lines);
@@ -58,8 +58,8 @@ fn of_any_count(pass: &LinePass) -> LinePass {
     any
 }
 
-/// Strides from a line to the next and from an element to the next, if lines are at one distance. Lines lie along the last axis of several
-/// elements.
+/// Returns the strides from a line to the next and from an element to the next, if all lines have the same distance. Lines go along the
+/// last axis of several elements.
 fn strides(layout: &Layout) -> Option<[isize; 2]> {
     let mut axes = (0..layout.shape.rank()).rev().filter(|&axis| layout.shape[axis] > 1);
     let element = layout.strides[axes.next()?];
@@ -74,7 +74,7 @@ fn strides(layout: &Layout) -> Option<[isize; 2]> {
     Some([line.unwrap_or(0), element])
 }
 
-/// What a kernel is, and its operands' addresses and its scalars; or why there is none.
+/// Returns the form of a kernel, the addresses of its operands and its scalars, or why there is no kernel.
 fn form(pass: &LinePass, lines: &ComputedLines<'_>) -> std::result::Result<(ComputedPass, Vec<u64>), String> {
     let ComputedLines { shape, targets, lowered, transforms } = lines;
     let program = &lowered.program;
@@ -147,19 +147,19 @@ fn form(pass: &LinePass, lines: &ComputedLines<'_>) -> std::result::Result<(Comp
 /// A kernel for any number of lines.
 struct ComputedLaunch {
     info: &'static KernelInfo,
-    /// Threads of a block.
+    /// The threads of a block.
     threads: u32,
-    /// Bytes of shared memory that a launch has to give.
+    /// The bytes of shared memory that a launch has to give.
     shared: usize,
     roots: Vec<Complex<f64>>,
 }
 
-/// Kernels by architecture and form; or why there is none.
+/// The kernels by architecture and form, or why there is none.
 type Kernels = FastMap<(u32, ComputedPass), std::result::Result<Arc<ComputedLaunch>, String>>;
 
 static KERNELS: RwLock<Kernels> = RwLock::new(FastMap::with_hasher(BuildHasherDefault::new()));
 
-/// The kernel of a form. No lock is held while its text is written.
+/// Returns the kernel of a form. No lock is held while its text is written.
 fn kernel_of_form(form: ComputedPass, arch: u32) -> std::result::Result<Arc<ComputedLaunch>, String> {
     let key = (arch, form);
     if let Some(known) = KERNELS.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
@@ -179,18 +179,18 @@ fn kernel_of_form(form: ComputedPass, arch: u32) -> std::result::Result<Arc<Comp
     kernels.entry(key).or_insert(made).clone()
 }
 
-/// A kernel and what it is launched with.
+/// A kernel, and the values that its launch needs.
 struct ReadyLines {
     kernel: Arc<ComputedLaunch>,
     blocks: usize,
-    /// The pass's [bound](LinePass::bound).
+    /// The [bound](LinePass::bound) of the pass.
     bound: u32,
-    /// The operands' addresses, and the scalars.
+    /// The addresses of the operands, and the scalars.
     words: Vec<u64>,
 }
 
 impl<T: FftFloat> Generated<T> {
-    /// The kernel of computed lines; or why there is none.
+    /// Returns the kernel of computed lines, or why there is none.
     fn ready(&self, lines: &ComputedLines<'_>) -> std::result::Result<ReadyLines, String> {
         let own = self.kinds[0].as_ref().map_err(|refusal| refusal.to_string())?;
         let pass = row_pass(&own.plan)?;
@@ -202,12 +202,12 @@ impl<T: FftFloat> Generated<T> {
         Ok(ReadyLines { kernel, blocks: pass.tiles() as usize, bound: pass.bound(), words })
     }
 
-    /// Why no single kernel makes the transforms of computed lines, if none does.
+    /// Returns why no single kernel makes the transforms of computed lines, or `None` if one does.
     pub(in super::super::super) fn refuses(&self, lines: &ComputedLines<'_>) -> Option<String> {
         self.ready(lines).err()
     }
 
-    /// Launches the one kernel of computed lines; `false` if there is none.
+    /// Launches the one kernel of computed lines. Returns `false` if there is none.
     pub(in super::super::super) fn run_computed(
         &self,
         stream: &Stream,
@@ -223,11 +223,11 @@ impl<T: FftFloat> Generated<T> {
         words.extend(operands);
         let mut params: Vec<*mut c_void> =
             words.iter().map(|word| std::ptr::from_ref(word).cast_mut().cast()).collect();
-        // The runtime's own.
+        // This parameter is the runtime's own.
         params.push(std::ptr::null_mut());
         let dims = Dims::for_blocks(blocks).block(kernel.threads).shared_bytes(kernel.shared);
         let (targets, inputs) = (lines.targets, &lines.lowered.inputs);
-        // What is written is in use as what is read is.
+        // Memory that is both read and written is listed as written only.
         let read = inputs.iter().filter(|view| !targets.iter().any(|target| target.storage.same_as(&view.storage)));
         let written = targets.iter().map(|view| (&*view.storage, true));
         let uses = written.chain(read.map(|view| (&*view.storage, false))).chain([(&table, false)]);
@@ -236,7 +236,7 @@ impl<T: FftFloat> Generated<T> {
         Ok(true)
     }
 
-    /// The roots of so many transforms of a chain, on the device. They depend on nothing but the plan.
+    /// Returns the roots of a chain's transforms, on the device. They depend only on the plan.
     fn table_of_chain(
         &self,
         stream: &Stream,
@@ -252,26 +252,26 @@ impl<T: FftFloat> Generated<T> {
         if numbers.is_empty() {
             numbers.push(Complex { re: T::ONE, im: T::ZERO });
         }
-        // The stream may capture.
+        // This uses another stream, because the given one may capture.
         let made = stream.device().stream()?.buffer_from(&numbers)?;
         Ok(table.get_or_init(|| made))
     }
 }
 
-/// A kernel as tests run it.
+/// A kernel, in the form that tests run.
 #[cfg(test)]
 pub(in super::super::super) struct WrittenLines {
     pub(in super::super::super) text: String,
     pub(in super::super::super) blocks: usize,
     pub(in super::super::super) threads: usize,
-    /// Bytes of shared memory that its launch gives.
+    /// The bytes of shared memory that its launch gives.
     pub(in super::super::super) shared: u32,
     pub(in super::super::super) roots: Vec<Complex<f64>>,
     /// The parameters after the address of the roots.
     pub(in super::super::super) words: Vec<u64>,
 }
 
-/// The kernel of so many computed lines, as sm_90 runs it.
+/// Returns the kernel of `count` computed lines of `length` numbers, for sm_90.
 #[cfg(test)]
 pub(in super::super::super) fn written_lines<T: FftFloat>(
     [count, length]: [u32; 2],

@@ -8,10 +8,10 @@ use crate::algorithms::fourier::generated::room::Limits;
 use crate::algorithms::fourier::generated::text::code::Real;
 use crate::algorithms::fourier::generated::text::convolution::{convolution, is_smooth};
 
-/// The shortest and the longest line of several that make a longer one.
+/// The lengths of lines that together make a longer line.
 const PARTS: std::ops::RangeInclusive<u32> = 16..=1 << 13;
 
-/// An axis of an array: how many coordinates there are before it, along it, and after it.
+/// An axis of an array: the number of coordinates before it, along it, and after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Along {
     pub(super) outer: u32,
@@ -20,15 +20,15 @@ pub(super) struct Along {
 }
 
 impl Along {
-    /// Of an array whose numbers 32 bits can count.
+    /// Returns the axis of an array whose numbers 32 bits can count.
     pub(super) fn new(shape: &[usize], axis: usize) -> Self {
         let product = |extents: &[usize]| extents.iter().product::<usize>() as u32;
         Self { outer: product(&shape[..axis]), n: shape[axis] as u32, inner: product(&shape[axis + 1..]) }
     }
 }
 
-/// Axes that lines are counted along: extents, and the distances of their coordinates in the input and in the output. Those with one
-/// coordinate are left out, but for the first.
+/// Returns axes of lines, from extents and the distances of coordinates in the input and in the output. It leaves out axes with one
+/// coordinate, but returns at least one axis.
 pub(super) fn line_axes(all: &[(u32, u32, u32)]) -> Vec<LineAxis> {
     let mut axes: Vec<LineAxis> = Vec::with_capacity(all.len());
     for &(extent, input, output) in all {
@@ -42,20 +42,20 @@ pub(super) fn line_axes(all: &[(u32, u32, u32)]) -> Vec<LineAxis> {
     axes
 }
 
-/// The factors of a coordinate of lines, by its distance in the input.
+/// Sets the factors of a coordinate of lines, which has this distance in the input.
 fn factors(pass: &mut LinePass, distance: u32, length: u32, of_input: bool) {
-    // An axis of one coordinate is left out: its factors are 1.
+    // An axis of one coordinate is left out, because its factors are 1.
     let axis = pass.axes.iter().position(|axis| axis.strides[0] == distance);
     pass.factors = axis.map(|axis| OuterFactors { axis: axis as u8, length, of_input });
 }
 
-/// The parts that a length is made of: of the first pass, of the second, and of the third.
+/// The parts of a length: of the first pass, of the second, and of the third.
 struct Parts {
     cost: f64,
     parts: Vec<Search>,
 }
 
-/// Appends the passes of an axis; none if its length has a large prime factor or is too long.
+/// Appends the passes of an axis. Returns `None` if its length has a large prime factor or is too long.
 pub(super) fn append(drafts: &mut Vec<Draft>, real: Real, along: Along, limits: Limits) -> Option<()> {
     if !is_smooth(along.n) {
         let Along { outer, n, inner } = along;
@@ -74,7 +74,7 @@ pub(super) fn append(drafts: &mut Vec<Draft>, real: Real, along: Along, limits: 
         of(three(real, along, limits))
     };
     let (_, passes) = [one, two, three].into_iter().flatten().reduce(|a, b| if b.0 < a.0 { b } else { a })?;
-    // Of several passes, the last one turns the matrix.
+    // If there are several passes, the last one transposes the matrix.
     let last = passes.len() - 1;
     let draft = |(i, pass)| Draft { work: Work::Pass(pass), moves: i > 0 && i == last };
     drafts.extend(passes.into_iter().enumerate().map(draft));
@@ -82,7 +82,7 @@ pub(super) fn append(drafts: &mut Vec<Draft>, real: Real, along: Along, limits: 
 }
 
 impl Parts {
-    /// The passes, if blocks have room for all of them.
+    /// Returns the passes, if they all fit into blocks.
     fn passes(&self, along: Along) -> Option<Vec<LinePass>> {
         let Along { outer, n, inner } = along;
         let whole = n * inner;
@@ -104,7 +104,7 @@ impl Parts {
                 vec![columns, rows]
             }
             [first, second, third] => {
-                // Rows of the first matrix are matrices.
+                // The rows of the first matrix are matrices.
                 let (row, part) = (second.n * third.n, third.n * inner);
                 let axes = line_axes(&[(inner, 1, 1), (row, inner, inner), (outer, whole, whole)]);
                 let mut columns = first.best_pass(&axes, [row * inner; 2])?;
@@ -127,26 +127,26 @@ impl Parts {
     }
 }
 
-/// With the cost of its best choice, if it has one.
+/// Returns the search with the cost of its best choice, if it has one.
 fn found(search: Search) -> Option<(Search, f64)> {
     Some((search, search.best()?.of_pass()))
 }
 
-/// One pass.
+/// Returns the parts of one pass.
 fn whole(real: Real, along: Along, limits: Limits) -> Option<Parts> {
     let beside = if along.inner == 1 { Beside::Elements } else { Beside::Lines(along.inner) };
     let (search, cost) = found(Search { real, n: along.n, beside, half: false, room: limits.room })?;
     Some(Parts { cost, parts: vec![search] })
 }
 
-/// Two, of the factors that take the least time together.
+/// Returns the parts of two passes, with the factors that take the least time together.
 fn two(real: Real, along: Along, limits: Limits) -> Option<Parts> {
     let Along { n, inner, .. } = along;
     let search = |n: u32, beside: Beside| found(Search { real, n, beside, half: false, room: limits.room });
     let mut best: Option<Parts> = None;
     for first in PARTS.filter(|&first| n.is_multiple_of(first) && PARTS.contains(&(n / first))) {
         let second = n / first;
-        // Of like size.
+        // The factors must have similar sizes.
         if first > 16 * second || second > 4 * first {
             continue;
         }
@@ -161,13 +161,13 @@ fn two(real: Real, along: Along, limits: Limits) -> Option<Parts> {
     best
 }
 
-/// Three.
+/// Returns the parts of three passes.
 fn three(real: Real, along: Along, limits: Limits) -> Option<Parts> {
     let Along { n, inner, .. } = along;
     let mut best: Option<Parts> = None;
     for first in PARTS.filter(|&first| n.is_multiple_of(first)) {
         let rest = n / first;
-        // Near the cube root.
+        // The first factor must be near the cube root.
         let (cube, rest_of) = (u64::from(first).pow(3), u64::from(n));
         if cube > 64 * rest_of || 64 * cube < rest_of {
             continue;
@@ -185,14 +185,15 @@ fn three(real: Real, along: Along, limits: Limits) -> Option<Parts> {
     best
 }
 
-/// The pass between a real array of which `n` numbers lie in a row and its half spectrum, which has the shape of `along`.
+/// Returns the pass between a real array and its half spectrum. The array has `n` numbers in a row, and the half spectrum has the shape of
+/// `along`.
 pub(super) fn half(real: Real, n: usize, along: Along, inverse: bool, limits: Limits) -> Option<LinePass> {
     let pairs = u32::try_from(n / 2).ok()?;
     let search = Search { real, n: pairs, beside: Beside::Elements, half: true, room: limits.room };
     let axes = vec![LineAxis::new(along.outer, [pairs, along.n])];
     let mut pass = search.best_pass(&axes, [1; 2])?;
     if inverse {
-        // The mirror image.
+        // The pass is reversed.
         pass.radices.reverse();
         pass.kind = Kind::RealInverse;
         pass.axes[0].strides.reverse();

@@ -1,6 +1,6 @@
 //! Pairs of passes that are one launch.
 //!
-//! A chunk of the array goes through both while it is in the cache of the second level.
+//! A chunk of the array goes through both passes while it is in the cache of the second level.
 
 use super::axes::{Along, line_axes};
 use crate::algorithms::fourier::generated::choose::{Beside, Choice, Search};
@@ -10,41 +10,43 @@ use crate::algorithms::fourier::generated::room::Limits;
 use crate::algorithms::fourier::generated::text::code::Real;
 use crate::algorithms::fourier::generated::text::fused::FusedPair;
 
-/// The part of the cache by which the first pass is ahead.
+/// The first pass is ahead by the cache divided by this.
 const AHEAD: usize = 6;
 
-/// The longest chunk, as a part of the cache.
+/// The longest chunk is the cache divided by this.
 const CHUNK: usize = 24;
 
-/// The part of the cache up to which short transforms, or planes, are put together in a chunk.
+/// A chunk has several short transforms, or planes, up to the cache divided by this.
 const TOGETHER: usize = 8 * CHUNK;
 
-/// The shortest chunk, as a part of the cache: for less, tickets and waits take longer than what the cache saves.
+/// The shortest chunk is the cache divided by this. For shorter chunks, tickets and waits take longer than the cache saves.
 const SHORTEST_CHUNK: usize = 2 * TOGETHER;
 
-/// The longest chunk of which the input and the output do not stay in the cache. With shorter ones that takes registers and gains nothing.
+/// The longest chunk whose input and output do not stay in the cache is the cache divided by this. For chunks up to the size that [`CHUNK`]
+/// gives, streaming takes registers and gains nothing.
 const STREAMED: usize = 6;
 
-/// The lines of pairs.
+/// The shortest and the longest line of a pair.
 const SHORTEST: u32 = 16;
 const LONGEST: u32 = 1024;
 
-/// How the chunks of an array go through a cache.
+/// The way in which the chunks of an array go through a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Chunks {
-    /// Transforms, or planes, of a chunk.
+    /// The number of transforms, or planes, of a chunk.
     each: u32,
     count: u32,
     ahead: u32,
 }
 
 impl Chunks {
-    /// Of `count` parts of so many bytes, if they are at most a part of the cache, and there are enough of them in long enough chunks.
+    /// Returns the chunks of `count` parts of `bytes` bytes, if a part takes at most a `part` of the cache, chunks are long enough, and
+    /// there are enough of them.
     fn new(count: u32, bytes: usize, limits: Limits, part: usize) -> Option<Self> {
         if bytes > limits.cache / part {
             return None;
         }
-        // Short ones together, as many as divide all there are.
+        // A chunk has several short ones: as many as divide the number of all.
         let most = (limits.cache / TOGETHER / bytes).clamp(1, count as usize) as u32;
         let each = (1..=most).rev().find(|&each| count.is_multiple_of(each)).unwrap_or(1);
         let (count, bytes) = (count / each, bytes * each as usize);
@@ -55,13 +57,13 @@ impl Chunks {
         (count >= 4 * (ahead + 1)).then_some(Self { each, count, ahead })
     }
 
-    /// Chunks of the ring between the passes.
+    /// Returns the number of chunks of the ring between the passes.
     fn ring(self, bytes: usize, limits: Limits) -> u32 {
         self.ahead + (limits.cache / AHEAD / 2 / (bytes * self.each as usize)).max(2) as u32
     }
 }
 
-/// The best choices of two searches whose blocks have the same threads.
+/// Returns the best choices of two searches whose blocks have the same threads.
 fn matching([first, second]: [Search; 2]) -> Option<[Choice; 2]> {
     let others = second.by_threads();
     let all = first.by_threads().into_iter().filter_map(|(threads, a)| Some([a, others.get(&threads)?.clone()]));
@@ -76,12 +78,12 @@ fn pair([first, mut second]: [LinePass; 2], chunks: Chunks, ring: u32, limits: L
     let whole = tiles.iter().all(|tiles| tiles.is_multiple_of(chunks.count.into()) && *tiles < 1 << 30);
     let same = first.block_threads() == second.block_threads();
     let Chunks { count, ahead, .. } = chunks;
-    // What is staged, or not, has other layouts.
+    // Passes have other layouts if `staged` changed.
     let fits = [&first, &second].into_iter().all(|pass| layout::memory(pass) <= limits.room.block_shared);
     (whole && same && fits).then_some(FusedPair { passes: [first, second], chunks: count, ahead, ring, blocks })
 }
 
-/// Rows and columns of the planes of an array, which a chunk has some of; `along` are the rows.
+/// Returns the pair of passes over the rows and the columns of planes of an array. A chunk has some of the planes. `along` gives the rows.
 pub(super) fn planes(real: Real, [rows, n]: [usize; 2], along: Along, limits: Limits) -> Option<FusedPair> {
     let (rows, n) = (u32::try_from(rows).ok()?, u32::try_from(n).ok()?);
     if rows < 2 || n < 2 || rows > LONGEST || n > LONGEST {
@@ -95,7 +97,7 @@ pub(super) fn planes(real: Real, [rows, n]: [usize; 2], along: Along, limits: Li
     let lines = rows * chunks.each;
     let axes = vec![LineAxis::new(lines, [n; 2]), LineAxis::new(chunks.count, [n * lines; 2])];
     let mut first = searches[0].pass(&of_rows, axes, [1; 2])?;
-    // Staged lines are counted along one axis.
+    // Staged lines have coordinates along one axis only.
     first.staged = false;
     first.padded = true;
     let mut second = searches[1].pass(&of_columns, columns_of(n, plane, chunks), [n; 2])?;
@@ -103,7 +105,7 @@ pub(super) fn planes(real: Real, [rows, n]: [usize; 2], along: Along, limits: Li
     pair([first, second], chunks, 0, limits)
 }
 
-/// As [`planes`], of real rows.
+/// Works as [`planes`], for real rows.
 pub(super) fn real_planes(first: &LinePass, rows: usize, along: Along, limits: Limits) -> Option<FusedPair> {
     let (rows, n) = (u32::try_from(rows).ok()?, along.n);
     if !(2..=LONGEST).contains(&rows) || n > LONGEST {
@@ -123,12 +125,12 @@ pub(super) fn real_planes(first: &LinePass, rows: usize, along: Along, limits: L
     pair([first, second], chunks, 0, limits)
 }
 
-/// The axes along which columns of planes are counted.
+/// Returns the axes of the columns of planes.
 fn columns_of(n: u32, plane: u32, chunks: Chunks) -> Vec<LineAxis> {
     line_axes(&[(n, 1, 1), (chunks.each, plane, plane), (chunks.count, plane * chunks.each, plane * chunks.each)])
 }
 
-/// Transforms of rows that a block cannot hold, as columns and rows of a matrix, with a ring between.
+/// Returns the pair of passes over rows that a block cannot hold. Each row is a matrix of columns and rows, with a ring between the passes.
 pub(super) fn long_rows(real: Real, along: Along, limits: Limits) -> Option<FusedPair> {
     let Along { outer, n, inner } = along;
     if inner != 1 {

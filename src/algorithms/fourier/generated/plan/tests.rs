@@ -1,4 +1,4 @@
-//! Plans, whose kernels a machine for PTX runs one after the other, against sums by definition.
+//! Tests of plans: a machine for PTX runs their kernels one after the other, and the results are compared with sums by definition.
 
 use super::{Area, Plan, Refusal, Step, Work, plan};
 use crate::Complex;
@@ -26,10 +26,10 @@ fn limits(arch: u32) -> Limits {
     Limits::new(arch, Room::of(arch).block_shared as usize, 40 << 20)
 }
 
-/// The memories of a plan's launches: input, output, two temporary ones, the ring.
+/// The memories of a plan's launches: the input, the output, two temporary arrays, and the ring.
 struct Memories {
     all: Vec<Memory>,
-    /// Of the input and the output.
+    /// The addresses of the input and of the output.
     ends: [usize; 2],
 }
 
@@ -79,12 +79,12 @@ fn run_step(step: &Step, scale: f64, memories: &mut Memories) {
     memories.all.truncate(begin);
 }
 
-/// What the launches of a plan make of an input; `outputs` is how many numbers they write, 0 if they replace the input.
+/// Returns the output of a plan's launches for an input. They write `outputs` numbers, or replace the input if this is 0.
 fn run(plan: &Plan, real: Real, x: &[Complex<f64>], outputs: usize) -> Numbers {
     run_scaled(plan, 1.0, real, x, outputs)
 }
 
-/// As [`run`], of a plan whose last launch multiplies by a factor.
+/// Works as [`run`], for a plan whose last launch multiplies by a factor.
 fn run_scaled(plan: &Plan, scale: f64, real: Real, x: &[Complex<f64>], outputs: usize) -> Numbers {
     let nothing = |len: usize| Memory::new(real, &vec![NOTHING; len]);
     let [first, second] = plan.temporary;
@@ -97,7 +97,7 @@ fn run_scaled(plan: &Plan, scale: f64, real: Real, x: &[Complex<f64>], outputs: 
     memories.all[ends[1]].numbers()
 }
 
-/// The transforms of an array along one axis, by their definition.
+/// Computes the transforms of an array along one axis by their definition.
 fn along(x: &[Complex<f64>], shape: &[usize], axis: usize, inverse: bool) -> Numbers {
     let (n, inner) = (shape[axis], shape[axis + 1..].iter().product::<usize>());
     let mut y = x.to_vec();
@@ -114,12 +114,12 @@ fn along_all(x: &[Complex<f64>], shape: &[usize], axes: &[usize], inverse: bool)
     axes.iter().fold(x.to_vec(), |x, &axis| along(&x, shape, axis, inverse))
 }
 
-/// Numbers as kernels have them.
+/// Returns the numbers as kernels store them.
 fn rounded(real: Real, x: &[Complex<f64>]) -> Numbers {
     Memory::new(real, x).numbers()
 }
 
-/// Checks complex transforms, forward and inverse, in place too; and returns the plan.
+/// Checks complex transforms, forward and inverse, also in place. Returns the plan.
 #[track_caller]
 fn check(real: Real, shape: &[usize], axes: &[usize], limits: Limits) -> Plan {
     let x = rounded(real, &some(shape.iter().product()));
@@ -128,10 +128,10 @@ fn check(real: Real, shape: &[usize], axes: &[usize], limits: Limits) -> Plan {
     let expected = along_all(&x, shape, axes, false);
     assert_near(&run(&forward, real, &x, x.len()), &expected, real, &what);
     assert_near(&run(&forward, real, &x, 0), &expected, real, &what);
-    // Part by part, with the same bits.
+    // If numbers are accessed part by part, results have the same bits.
     let split = run(&forward.clone().split([true; 2]), real, &x, x.len());
     assert_eq!(split, run(&forward, real, &x, x.len()), "{what}");
-    // Of real numbers: a part of a number each.
+    // This input has real numbers: each is a part of a complex number.
     let parts: Numbers = x.iter().flat_map(|x| [x.re, x.im]).map(|re| Complex { re, im: 0.0 }).take(x.len()).collect();
     let found = run(&forward.clone().of_reals(), real, &x, x.len());
     assert_near(&found, &along_all(&parts, shape, axes, false), real, &what);
@@ -142,7 +142,7 @@ fn check(real: Real, shape: &[usize], axes: &[usize], limits: Limits) -> Plan {
     forward
 }
 
-/// Checks the half spectrum of a real array and the way back.
+/// Checks the half spectrum of a real array, and the way back.
 #[track_caller]
 fn check_real(real: Real, shape: &[usize], axes: &[usize], limits: Limits) -> [Plan; 2] {
     let items = shape.iter().product::<usize>();
@@ -203,7 +203,7 @@ fn lines_that_a_block_cannot_hold_take_two_passes() {
         assert_eq!(passes(&plan), 2, "{plan:#?}");
         assert_eq!(plan.temporary, [shape.iter().product(), 0]);
     }
-    // Two axes of two passes each.
+    // Each of the two axes takes two passes.
     let plan = check(Real::F64, &[256, 256], &[0, 1], LITTLE);
     assert_eq!((passes(&plan), plan.temporary), (4, [1 << 16, 0]), "{plan:#?}");
 }
@@ -250,17 +250,17 @@ fn real_arrays_are_transformed_and_back() {
             assert_eq!(back.temporary[1], 0, "{back:#?}");
         }
     }
-    // Pairs whose transform does not make their half spectrum.
+    // For these pairs, the transform does not make the half spectrum.
     for shape in [[3, 10], [1, 2], [5, 6], [2, 74], [1, 2048], [2, 1200], [2, 26]] {
         for real in [Real::F32, Real::F64] {
             let plans = check_real(real, &shape, &[1], LITTLE);
             assert!(plans.iter().all(|plan| plan.steps.iter().any(|step| matches!(step.work, Work::Spectrum(_)))));
         }
     }
-    // One whose roots are in two tables.
+    // The roots of this length are in two tables.
     check_real(Real::F32, &[1, 8400], &[1], LITTLE);
     check_real(Real::F64, &[4, 6, 10], &[0, 1, 2], H100);
-    // A strided axis of two passes, before the real one and after it.
+    // A strided axis of two passes comes before the real axis, or after it.
     check_real(Real::F64, &[1024, 8], &[0, 1], LITTLE);
 }
 
@@ -279,7 +279,7 @@ fn half_spectra_of_long_arrays_have_short_tables() {
 
 #[test]
 fn passes_are_fused_where_the_cache_holds_what_lies_between() {
-    // Planes of 4 KiB, and a cache that holds 24 of them.
+    // The planes have 4 KiB, and the cache holds 24 of them.
     let small = Limits { cache: 24 << 12, ..H100 };
     let plan = check(Real::F64, &[24, 16, 16], &[1, 2], small);
     assert!(matches!(&plan.steps[..], [Step { work: Work::Pair(pair), .. }] if pair.ring == 0), "{plan:#?}");
@@ -287,15 +287,15 @@ fn passes_are_fused_where_the_cache_holds_what_lies_between() {
     assert_eq!((passes(&plan), plan.temporary), (2, [0; 2]));
     let [forward, back] = check_real(Real::F64, &[24, 16, 24], &[1, 2], small);
     assert_eq!((passes(&forward), passes(&back)), (1, 2));
-    // Rows of two passes.
+    // The rows take two passes.
     let little = Limits { cache: 24 << 14, ..LITTLE };
     let plan = check(Real::F64, &[24, 1024], &[1], little);
     assert!(matches!(&plan.steps[..], [Step { work: Work::Pair(pair), .. }] if pair.ring > 0), "{plan:#?}");
     assert_eq!(plan.temporary, [0; 2]);
-    // Longer ones, which are streamed.
+    // These rows are longer, and are streamed.
     let plan = check(Real::F64, &[8, 1024], &[1], Limits { cache: 6 << 14, ..LITTLE });
     assert!(all_passes(&plan)[1].streamed[1], "{plan:#?}");
-    // Too few of them.
+    // There are too few rows.
     assert_eq!(passes(&check(Real::F64, &[4, 1024], &[1], little)), 2);
 }
 
@@ -305,7 +305,7 @@ fn planes_are_fused_in_long_chunks_alone() {
         let plan = plan(Real::F32, &[planes, 16, 16], &[1, 2], FftKind::Forward, H100).expect("a plan");
         matches!(plan.steps[0].work, Work::Pair(_))
     };
-    // The second number is a prime, so that a chunk would have one plane.
+    // The second number is a prime, so a chunk would have one plane.
     assert!(is_fused(50_020) && !is_fused(50_021));
 }
 
@@ -321,7 +321,7 @@ fn what_no_kernel_can_do_is_refused() {
     assert_eq!(of(&[4, 2 * 1_000_003], &[1], FftKind::RealForward), Err(Refusal::RealAxis(1)));
 }
 
-/// The texts of a plan's kernels.
+/// Returns the texts of a plan's kernels.
 fn texts(plan: &Plan, arch: u32) -> Vec<String> {
     let text = |step: &Step| match &step.work {
         Work::Pass(pass) => kernel(pass, arch).text,
@@ -336,7 +336,7 @@ fn batches_have_the_same_kernels() {
     let of =
         |shape: &[usize], axes: &[usize], kind| texts(&plan(Real::F32, shape, axes, kind, H100).expect("a plan"), 90);
     for kind in [FftKind::Forward, FftKind::RealForward, FftKind::RealInverse] {
-        // Lines in a row, some of them short, in whole blocks and in others; then long ones.
+        // Lines are in a row. Some are short, and blocks are whole or not. Long lines follow.
         for (some, more) in [(67, 71), (64, 128)] {
             assert_eq!(of(&[some, 256], &[1], kind), of(&[more, 256], &[1], kind), "{some}");
             assert_eq!(of(&[some, 60], &[1], kind), of(&[more, 60], &[1], kind), "{some}");
@@ -347,7 +347,7 @@ fn batches_have_the_same_kernels() {
     assert_eq!(of(67), of(71));
 }
 
-/// All passes of a plan, on their own or fused.
+/// Returns all passes of a plan, including fused ones.
 fn all_passes(plan: &Plan) -> Vec<LinePass> {
     plan.clone().steps.iter_mut().flat_map(|step| step.work.passes_mut().to_vec()).collect()
 }
@@ -374,7 +374,7 @@ fn blocks_fit_in_every_architecture() {
             for real in [Real::F32, Real::F64] {
                 for kind in [FftKind::Forward, FftKind::RealForward, FftKind::RealInverse] {
                     let plan = match plan(real, shape, axes, kind, limits) {
-                        // Of a real array, the last axis is to be transformed.
+                        // For a real array, the last axis must be transformed.
                         Err(Refusal::RealAxis(1)) if shape == [9, 2187, 10] => continue,
                         plan => plan.unwrap_or_else(|why| panic!("sm_{arch}: {shape:?}: {why}")),
                     };
@@ -396,11 +396,11 @@ fn an_h100_has_the_plans_that_were_measured() {
     let rows = of(&[1 << 16, 1000], &[1]);
     assert_eq!(all_passes(&rows)[0].radices, [10, 10, 10]);
     let is_pair = |step: &Step| matches!(step.work, Work::Pair(_));
-    // Planes in the cache, then a pass along the last axis.
+    // These are planes in the cache, and then a pass along the last axis.
     let cube = of(&[256, 256, 256], &[0, 1, 2]);
     assert_eq!(cube.steps.iter().map(is_pair).collect::<Vec<_>>(), [true, false], "{cube:#?}");
     assert!(all_passes(&cube)[2].lines >= 16, "{cube:#?}");
-    // Two passes, of which one chunk goes ahead.
+    // These are two passes, and the first one is a chunk ahead.
     assert!(of(&[1024, 1 << 16], &[1]).steps.iter().all(is_pair));
     let long = of(&[64, 1 << 20], &[1]);
     assert!(long.steps.iter().all(is_pair) && all_passes(&long)[0].streamed[0], "{long:#?}");

@@ -5,18 +5,19 @@ use std::f64::consts::FRAC_1_SQRT_2;
 use super::code::{Code, Number, Value};
 use crate::element::root_of_unity;
 
-/// The largest prime that a butterfly may have: it takes about half the square of it in fused multiplications and additions.
+/// The largest prime that a butterfly may have. The number of its fused multiplications and additions is about half the square of the
+/// prime.
 pub(in super::super::super) const MOST_PRIME: u32 = 31;
 
-/// The largest radix: registers for more numbers are spilled.
+/// The largest radix. With more numbers, registers would be spilled.
 pub(in super::super::super) const MOST_RADIX: u32 = 32;
 
-/// The least prime factor of a number above 1.
+/// Returns the least prime factor of a number above 1.
 pub(in super::super) fn least_factor(n: u32) -> u32 {
     (2..).find(|&p| n.is_multiple_of(p) || p * p > n).map_or(n, |p| if n.is_multiple_of(p) { p } else { n })
 }
 
-/// The transform: result `k` is the sum of `x[j] * exp(-2πi j k / n)`.
+/// Computes the transform. Result `k` is the sum of `x[j] * exp(-2πi j k / n)`.
 pub(in super::super) fn transform(code: &mut Code, x: &[Number]) -> Vec<Number> {
     match *x {
         [] | [_] => x.to_vec(),
@@ -39,7 +40,7 @@ pub(in super::super) fn transform(code: &mut Code, x: &[Number]) -> Vec<Number> 
     }
 }
 
-/// Of an odd prime: from sums and differences of numbers that lie mirrored.
+/// Computes the transform of an odd prime length, from the sums and differences of mirrored numbers.
 fn of_prime(code: &mut Code, x: &[Number]) -> Vec<Number> {
     let (n, half) = (x.len(), x.len() / 2);
     let mut sums = Vec::with_capacity(half);
@@ -68,14 +69,14 @@ fn of_prime(code: &mut Code, x: &[Number]) -> Vec<Number> {
                 },
             });
         }
-        // Times -i.
+        // This multiplies by -i.
         let odd = odd.expect("a prime above 2").turned();
         (y[k], y[n - k]) = (code.add_number(even, odd), code.sub_number(even, odd));
     }
     y
 }
 
-/// Of two coprime factors, `a` and the rest: no multiplications between them (Good, 1958; Thomas, 1963).
+/// Computes the transform for two coprime factors, `a` and the rest. There are no multiplications between them (Good, 1958; Thomas, 1963).
 fn of_coprime(code: &mut Code, x: &[Number], a: usize) -> Vec<Number> {
     let (n, b) = (x.len(), x.len() / a);
     let rows: Vec<Vec<Number>> = (0..b)
@@ -93,10 +94,10 @@ fn of_coprime(code: &mut Code, x: &[Number], a: usize) -> Vec<Number> {
     (0..n).map(|k| columns[k % a][k % b]).collect()
 }
 
-/// Of a power of a prime (Cooley and Tukey, 1965).
+/// Computes the transform for a power of a prime (Cooley and Tukey, 1965).
 fn of_power(code: &mut Code, x: &[Number], p: usize) -> Vec<Number> {
     let n = x.len();
-    // As even as it goes, the smaller factor first.
+    // The two factors are as similar as possible, and the smaller one comes first.
     let a = std::iter::successors(Some(p), |a| Some(a * p)).take_while(|a| a * a <= n).last().unwrap_or(p);
     let b = n / a;
     let rows: Vec<Vec<Number>> = (0..b)
@@ -116,7 +117,7 @@ fn of_power(code: &mut Code, x: &[Number], p: usize) -> Vec<Number> {
     y
 }
 
-/// Times `exp(-2πi index / n)`.
+/// Multiplies by `exp(-2πi index / n)`.
 fn times_root(code: &mut Code, a: Number, index: usize, n: usize) -> Number {
     let index = index % n;
     match 8 * index / n {
@@ -127,7 +128,7 @@ fn times_root(code: &mut Code, a: Number, index: usize, n: usize) -> Number {
         _ => {
             let root = root_of_unity(index, n);
             if (8 * index).is_multiple_of(n) {
-                // Both parts are ±√½, which waits for the next addition.
+                // Both parts of the root are ±√½. This factor waits for the next addition.
                 let (sum, difference) = (code.add(a.re, a.im), code.sub(a.im, a.re));
                 let sign = root.re.signum() * FRAC_1_SQRT_2;
                 return if root.re.signum() == root.im.signum() {

@@ -1,6 +1,6 @@
-//! Registers, integers and real values of a kernel in the making.
+//! Registers, integers and real values of a kernel that is being written.
 //!
-//! Arithmetic is explicit: every operation rounds to nearest, and products are added by `fma` where this says so. Results have the same
+//! Arithmetic is explicit: every operation rounds to nearest, and `fma` adds products only where this module says so. Results have the same
 //! bits wherever the text runs.
 
 use std::fmt::Write;
@@ -15,7 +15,7 @@ pub(in super::super::super) enum Real {
 }
 
 impl Real {
-    /// Bytes of a complex number.
+    /// Returns the bytes of a complex number.
     pub(in super::super) fn number(self) -> u32 {
         match self {
             Self::F32 => 8,
@@ -34,7 +34,7 @@ impl Real {
         self.class().ptx()
     }
 
-    /// The bits of the nearest value.
+    /// Returns the bits of the nearest value.
     pub(in super::super) fn bits(self, value: f64) -> u64 {
         match self {
             Self::F32 => (value as f32).to_bits().into(),
@@ -50,7 +50,7 @@ impl Real {
     }
 }
 
-/// A real value: a register times a factor. Signs, halves and √½ wait for the next addition, which takes them as the multiplier of an `fma`.
+/// A real value: a register times a factor. Signs, halves and √½ wait for the next addition, which uses them as the multiplier of an `fma`.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Value {
     pub(in super::super) factor: f64,
@@ -66,12 +66,12 @@ impl Value {
         self.times(-1.0)
     }
 
-    /// Without an instruction.
+    /// Multiplies by a constant, without an instruction.
     pub(in super::super) fn times(self, factor: f64) -> Self {
         Self { factor: self.factor * factor, ..self }
     }
 
-    /// Whether the factor is a sign.
+    /// Returns whether the factor is a sign.
     fn is_plain(self) -> bool {
         self.factor.abs() == 1.0
     }
@@ -89,12 +89,12 @@ impl Number {
         Self { re: Value::of(re), im: Value::of(im) }
     }
 
-    /// With parts exchanged: an inverse transform is a forward one of such numbers.
+    /// Exchanges the parts. An inverse transform is a forward transform of such numbers.
     pub(in super::super) fn exchanged(self) -> Self {
         Self { re: self.im, im: self.re }
     }
 
-    /// Times -i.
+    /// Multiplies by -i.
     pub(in super::super) fn turned(self) -> Self {
         Self { re: self.im, im: self.re.negated() }
     }
@@ -107,26 +107,26 @@ impl Number {
         Self { re: self.re, im: self.im.negated() }
     }
 
-    /// Times a real number, without an instruction.
+    /// Multiplies by a real number, without an instruction.
     pub(in super::super) fn times(self, factor: f64) -> Self {
         Self { re: self.re.times(factor), im: self.im.times(factor) }
     }
 }
 
-/// A memory access: whose numbers, and how they are cached.
+/// A memory access: the space, the address, and the threads that access it.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Place {
     /// `global`, `global.nc`, `shared` and the like.
     pub(in super::super) space: &'static str,
     pub(in super::super) address: Reg,
-    /// In bytes.
+    /// The offset from the address, in bytes.
     pub(in super::super) offset: i64,
     /// The predicate of threads that access it.
     pub(in super::super) guard: Option<Reg>,
 }
 
 impl Place {
-    /// Whether it is one of the input or of the output.
+    /// Returns whether it accesses the input or the output.
     fn is_end(&self) -> bool {
         matches!(self.space, "global" | "global.cg" | "global.cs")
     }
@@ -136,34 +136,34 @@ impl Place {
 pub(in super::super) struct Code {
     pub(in super::super) e: Emitter,
     pub(in super::super) real: Real,
-    /// Whether numbers of the input, and those of the output, are accessed part by part: they may lie between two whole ones.
+    /// Whether numbers of the input, and those of the output, are accessed part by part, because they may not be aligned to their size.
     pub(in super::super) split: [bool; 2],
     /// Whether the input has real numbers, without imaginary parts.
     pub(in super::super) of_reals: bool,
-    /// What numbers of the output are multiplied by, if not by 1.
+    /// The factor of numbers of the output, if it is not 1.
     pub(in super::super) scale: Option<Reg>,
 }
 
-/// Integers below this are divided by a multiplication. Threads and butterflies are.
+/// Integers below this are divided by a multiplication. Numbers of threads and of butterflies are below it.
 pub(in super::super) const SMALL: u32 = 1 << 16;
 
-/// Of 32-bit integers.
+/// Operations on 32-bit integers.
 impl Code {
     pub(in super::super) fn new(real: Real, arch: u32, version: u32) -> Self {
         Self { e: Emitter::new(arch, version), real, split: [false; 2], of_reals: false, scale: None }
     }
 
-    /// A parameter that is an integer.
+    /// Loads a parameter that is an integer.
     pub(in super::super) fn integer_parameter(&mut self, number: usize) -> Reg {
         self.e.op_with(Class::B32, "ld.param.u32", &[], format_args!("[a{number}]"))
     }
 
-    /// A constant, a special register such as `%tid.x`, or the address of a variable.
+    /// Returns a constant, a special register such as `%tid.x`, or the address of a variable.
     pub(in super::super) fn integer(&mut self, value: impl std::fmt::Display) -> Reg {
         self.e.op_with(Class::B32, "mov.u32", &[], value)
     }
 
-    /// `a * by`.
+    /// Returns `a * by`.
     pub(in super::super) fn scaled(&mut self, a: Reg, by: u32) -> Reg {
         match by {
             1 => a,
@@ -172,7 +172,7 @@ impl Code {
         }
     }
 
-    /// `a * by + b`.
+    /// Returns `a * by + b`.
     pub(in super::super) fn scaled_plus(&mut self, a: Reg, by: u32, b: Reg) -> Reg {
         match by {
             0 => b,
@@ -181,30 +181,30 @@ impl Code {
         }
     }
 
-    /// `a + b`.
+    /// Returns `a + b`.
     pub(in super::super) fn plus(&mut self, a: Reg, b: u32) -> Reg {
         if b == 0 { a } else { self.e.op_with(Class::B32, "add.u32", &[a], b) }
     }
 
-    /// `a - b`.
+    /// Returns `a - b`.
     pub(in super::super) fn less(&mut self, a: u32, b: Reg) -> Reg {
         let to = self.e.reg(Class::B32);
         op!(self.e, "sub.u32 {to}, {a}, {b};");
         to
     }
 
-    /// The quotient of a number that is less than `most`.
+    /// Returns the quotient of a number that is less than `most`.
     pub(in super::super) fn quotient(&mut self, a: Reg, by: u32, most: u32) -> Reg {
         match by {
             1 => a,
             _ if by.is_power_of_two() => self.e.op_with(Class::B32, "shr.u32", &[a], by.ilog2()),
-            // Rounded up, by less than what would show in the quotient.
+            // The reciprocal is rounded up. The difference is too small to change the quotient.
             _ if most <= SMALL => self.e.op_with(Class::B32, "mul.hi.u32", &[a], (1u64 << 32) / u64::from(by) + 1),
             _ => self.e.op_with(Class::B32, "div.u32", &[a], by),
         }
     }
 
-    /// Quotient and remainder of a number that is less than `most`.
+    /// Returns the quotient and the remainder of a number that is less than `most`.
     pub(in super::super) fn divided(&mut self, a: Reg, by: u32, most: u32) -> (Reg, Reg) {
         if by == 1 {
             return (a, self.integer(0));
@@ -217,7 +217,7 @@ impl Code {
         (quotient, self.e.op(Class::B32, "sub.u32", &[a, product]))
     }
 
-    /// Whether `a < b`.
+    /// Returns whether `a < b`.
     pub(in super::super) fn below(&mut self, a: Reg, b: impl std::fmt::Display) -> Reg {
         self.e.op_with(Class::Pred, "setp.lt.u32", &[a], b)
     }
@@ -226,14 +226,14 @@ impl Code {
         self.e.op_with(Class::Pred, "setp.eq.u32", &[a], 0)
     }
 
-    /// `a` where `which` holds, else `b`.
+    /// Returns `a` where `which` holds, and `b` elsewhere.
     pub(in super::super) fn chosen(&mut self, which: Reg, a: u32, b: Reg) -> Reg {
         let to = self.e.reg(Class::B32);
         op!(self.e, "selp.b32 {to}, {a}, {b}, {which};");
         to
     }
 
-    /// The threads for which both hold.
+    /// Returns the predicate of threads for which both hold.
     pub(in super::super) fn both(&mut self, a: Option<Reg>, b: Option<Reg>) -> Option<Reg> {
         match (a, b) {
             (Some(a), Some(b)) => Some(self.e.op(Class::Pred, "and.pred", &[a, b])),
@@ -242,21 +242,21 @@ impl Code {
     }
 }
 
-/// Of addresses and accesses.
+/// Addresses and accesses.
 impl Code {
-    /// A parameter that is an address of global memory.
+    /// Loads a parameter that is an address of global memory.
     pub(in super::super) fn pointer_parameter(&mut self, number: usize) -> Reg {
         let address = self.e.op_with(Class::B64, "ld.param.u64", &[], format_args!("[a{number}]"));
         self.e.op(Class::B64, "cvta.to.global.u64", &[address])
     }
 
-    /// The address of a complex number.
+    /// Returns the address of a complex number.
     pub(in super::super) fn address(&mut self, of: Reg, index: Reg) -> Reg {
         let bytes = self.e.op_with(Class::B64, "mul.wide.u32", &[index], self.real.number());
         self.e.op(Class::B64, "add.u64", &[of, bytes])
     }
 
-    /// The address of a number of the input, or of the output.
+    /// Returns the address of a number of the input, or of the output.
     pub(in super::super) fn end_address(&mut self, side: usize, of: Reg, index: Reg) -> Reg {
         if side == 1 || !self.of_reals {
             return self.address(of, index);
@@ -265,9 +265,9 @@ impl Code {
         self.e.op(Class::B64, "add.u64", &[of, bytes])
     }
 
-    /// With an offset that an instruction can hold.
+    /// Returns the place with an offset that an instruction can hold.
     fn near(&mut self, place: Place) -> Place {
-        // Of both parts.
+        // The offsets of both parts must fit.
         if [place.offset, place.offset + 8].into_iter().all(|offset| i32::try_from(offset).is_ok()) {
             return place;
         }
@@ -320,7 +320,7 @@ impl Code {
         }
     }
 
-    /// Registers that have the parts of a number, multiplied by a factor if there is one.
+    /// Returns registers that have the parts of a number, multiplied by a factor if there is one.
     fn scaled_parts(&mut self, number: Number, scale: Option<Reg>) -> [Reg; 2] {
         [number.re, number.im].map(|part| {
             let part = self.register(part);
@@ -328,12 +328,12 @@ impl Code {
         })
     }
 
-    /// A number whose parts are registers, multiplied by a factor if there is one.
+    /// Returns a number whose parts are registers, multiplied by a factor if there is one.
     pub(in super::super) fn scaled_number(&mut self, number: Number, scale: Option<Reg>) -> Number {
         Number::of(self.scaled_parts(number, scale))
     }
 
-    /// A barrier of a warp, or of the block.
+    /// Writes a barrier of a warp, or of the block.
     pub(in super::super) fn barrier(&mut self, warp: bool) {
         op!(self.e, "{}", if warp { "bar.warp.sync -1;" } else { "bar.sync 0;" });
     }
@@ -345,15 +345,15 @@ impl std::fmt::Display for Offset {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
             0 => Ok(()),
-            // The assembler takes a negative offset after a plus sign.
+            // The assembler accepts a negative offset after a plus sign.
             offset => write!(f, "+{offset}"),
         }
     }
 }
 
-/// Of real values.
+/// Operations on real values.
 impl Code {
-    /// A parameter that is a real value.
+    /// Loads a parameter that is a real value.
     pub(in super::super) fn real_parameter(&mut self, number: usize) -> Reg {
         let (class, name) = (self.real.class(), format!("ld.param.{}", self.real.ptx()));
         self.e.op_with(class, &name, &[], format_args!("[a{number}]"))
@@ -363,19 +363,19 @@ impl Code {
         self.e.op(self.real.class(), &format!("{name}.{}", self.real.ptx()), arguments)
     }
 
-    /// `a * by`, of a constant.
+    /// Returns `a * by` for a constant `by`.
     fn product(&mut self, a: Reg, by: f64) -> Reg {
         let (class, literal) = (self.real.class(), self.real.literal(by));
         self.e.op_with(class, &format!("mul.rn.{}", self.real.ptx()), &[a], literal)
     }
 
-    /// `a * by + b`, of a constant.
+    /// Returns `a * by + b` for a constant `by`.
     fn fused(&mut self, a: Reg, by: f64, b: Reg) -> Reg {
         let (class, literal) = (self.real.class(), self.real.literal(by));
         self.e.op_with(class, &format!("fma.rn.{}", self.real.ptx()), &[a], format_args!("{literal}, {b}"))
     }
 
-    /// A register that has the value itself.
+    /// Returns a register that has the value itself.
     pub(in super::super) fn register(&mut self, a: Value) -> Reg {
         match a.factor {
             1.0 => a.reg,
@@ -405,12 +405,12 @@ impl Code {
         self.add(a, b.negated())
     }
 
-    /// `a * by`, rounded.
+    /// Returns `a * by`, rounded.
     pub(in super::super) fn scale(&mut self, a: Value, by: f64) -> Value {
         Value::of(self.product(a.reg, a.factor * by))
     }
 
-    /// `sum + a * by`.
+    /// Returns `sum + a * by`.
     pub(in super::super) fn add_product(&mut self, sum: Value, a: Value, by: f64) -> Value {
         let sum = self.plain(sum);
         Value { factor: sum.factor, reg: self.fused(a.reg, a.factor * by / sum.factor, sum.reg) }
@@ -422,7 +422,7 @@ impl Code {
     }
 }
 
-/// Of complex values.
+/// Operations on complex values.
 impl Code {
     pub(in super::super) fn add_number(&mut self, a: Number, b: Number) -> Number {
         Number { re: self.add(a.re, b.re), im: self.add(a.im, b.im) }
@@ -432,7 +432,7 @@ impl Code {
         self.add_number(a, b.negated())
     }
 
-    /// `a * w`, of registers: two products and two `fma`.
+    /// Returns `a * w`, where `w` is in registers. This takes two products and two `fma`.
     pub(in super::super) fn multiply(&mut self, a: Number, w: [Reg; 2]) -> Number {
         let a = if a.re.factor.abs() == a.im.factor.abs() {
             a
@@ -441,7 +441,7 @@ impl Code {
         };
         let (re, im) = (a.re.reg, a.im.reg);
         let mut products = [self.float("mul.rn", &[im, w[1]]), self.float("mul.rn", &[re, w[1]])];
-        // The one that is subtracted, once the factors' signs are taken out.
+        // This is the product that is subtracted, after the signs of the factors are taken out.
         let subtracted = if a.re.factor == a.im.factor { 0 } else { 1 };
         products[subtracted] = self.float("neg", &[products[subtracted]]);
         Number {
@@ -450,7 +450,7 @@ impl Code {
         }
     }
 
-    /// `a` where `which` holds, else `b`.
+    /// Returns `a` where `which` holds, and `b` elsewhere.
     pub(in super::super) fn choose_number(&mut self, which: Reg, a: Number, b: Number) -> Number {
         let parts = [(a.re, b.re), (a.im, b.im)].map(|(a, b)| {
             let (a, b) = (self.register(a), self.register(b));
@@ -459,7 +459,7 @@ impl Code {
         Number::of(parts)
     }
 
-    /// Without an imaginary part, where `which` holds.
+    /// Drops the imaginary part where `which` holds.
     pub(in super::super) fn real_where(&mut self, which: Reg, a: [Reg; 2]) -> [Reg; 2] {
         let zero = self.zero();
         [a[0], self.e.op(self.real.class(), &format!("selp.{}", self.real.ptx()), &[zero, a[1], which])]

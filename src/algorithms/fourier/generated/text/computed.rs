@@ -1,8 +1,8 @@
-//! Lines of computed numbers: what is transformed, what is done between two transforms, and the results are expressions.
+//! Lines of computed numbers: the input, the steps between two transforms, and the results are expressions.
 //!
-//! A block has whole lines. A second transform has the radices of the first one in reverse order, so that its first stage has its numbers
-//! where the last one before left them: in the thread's registers, as in a [`convolution`](super::convolution). The expressions between them
-//! are computed there.
+//! A block has whole lines. A second transform has the radices of the first one in reverse order. So its first stage has its numbers where
+//! the last stage before left them: in the thread's registers, as in a [`convolution`](super::convolution). The expressions between the
+//! transforms are computed there.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ use crate::expr::program::{Program, What};
 use crate::expr::ptx::emit::{Class, Emitter, Reg, op};
 use crate::expr::ptx::target_of;
 
-/// A transform of what a program computes.
+/// A transform of numbers that a program computes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in super::super) struct ComputedTransform {
     pub(in super::super) inverse: bool,
@@ -28,50 +28,51 @@ pub(in super::super) struct ComputedTransform {
     pub(in super::super) gives: [u32; 2],
 }
 
-/// Where an operand's elements lie, in bytes; an index's values, in ones.
+/// The places of an operand's elements, in bytes; or the values of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in super::super) struct ComputedOperand {
-    /// From a line to the next.
+    /// The distance from a line to the next.
     pub(in super::super) line: i64,
-    /// From an element of a line to the next.
+    /// The distance from an element of a line to the next.
     pub(in super::super) element: i64,
-    /// The operand whose elements come right after those of this one, and are accessed with them.
+    /// The operand whose elements come right after the elements of this one. Both are accessed together.
     pub(in super::super) beside: Option<u32>,
 }
 
-/// One or two transforms of lines in a row, of computed numbers: the identity of a kernel.
+/// One or two transforms of lines in a row, with computed numbers. This is the identity of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in super::super) struct ComputedPass {
-    /// How lines are transformed. They have one axis, of any extent that lacks lines of a block where the launch's does.
+    /// The pass of the lines. They have one axis. Its extent only says whether the last block may lack lines; it need not be that of the
+    /// launch.
     pub(in super::super) pass: LinePass,
     pub(in super::super) transforms: Vec<ComputedTransform>,
     pub(in super::super) program: Program,
     /// The values that are stored.
     pub(in super::super) results: Vec<u32>,
-    /// Of the results, of the inputs, of the indices.
+    /// The operands of the results, then of the inputs, then of the indices.
     pub(in super::super) operands: Vec<ComputedOperand>,
 }
 
-/// A kernel, and what its launches need. Its parameters are the address of the roots; the pass's [bound](LinePass::bound); the scale of
-/// each transform; the operands' addresses, or first values of indices; and the program's scalars.
+/// A kernel, and the values that its launches need. Its parameters are the address of the roots; the pass's [bound](LinePass::bound); the
+/// scale of each transform; the addresses of operands, or the first values of indices; and the scalars of the program.
 pub(in super::super) struct ComputedKernel {
     pub(in super::super) text: String,
-    /// Bytes of shared memory that a launch has to give, if the kernel declares none.
+    /// The bytes of shared memory that a launch has to give, if the kernel declares none.
     pub(in super::super) shared: u32,
     pub(in super::super) roots: Vec<Complex<f64>>,
 }
 
-/// Parameters before those of scales.
+/// The number of parameters before the scales.
 const SCALES: usize = 2;
 
 impl ComputedPass {
-    /// How many parameters the kernel has.
+    /// Returns the number of parameters of the kernel.
     pub(in super::super) fn parameters(&self) -> usize {
         SCALES + self.transforms.len() + self.operands.len() + self.program.scalars.len()
     }
 }
 
-/// The kernel; or the name of a device function that has no code for the architecture.
+/// Returns the kernel, or the name of a device function that has no code for the architecture.
 pub(in super::super) fn computed(form: &ComputedPass, arch: u32) -> Result<ComputedKernel, &'static str> {
     let pass = &form.pass;
     let (target, version) = target_of(arch);
@@ -81,7 +82,7 @@ pub(in super::super) fn computed(form: &ComputedPass, arch: u32) -> Result<Compu
     let thread = code.integer("%tid.x");
     let tile = code.integer("%ctaid.x");
     let shared = code.integer("numbers");
-    // The ends are the expressions'.
+    // The expressions access the input and the output.
     let frame = Frame { parameters: [table; 4], bound, scale: None, thread, tile, shared };
     let back = LinePass { radices: pass.radices.iter().rev().copied().collect(), ..pass.clone() };
     let mut roots = Vec::new();
@@ -91,7 +92,7 @@ pub(in super::super) fn computed(form: &ComputedPass, arch: u32) -> Result<Compu
     for (at, transform) in form.transforms.iter().enumerate() {
         let pass = if at == 0 { pass } else { &back };
         if at > 0 && pass.radices.len() > 1 {
-            // Exchanges have other layouts than before, and lines of other warps may lie there.
+            // These exchanges have other layouts than the earlier ones, so the same memory may have lines of other warps.
             code.barrier(false);
         }
         let mut writer = Writer::new(&mut code, pass, frame, &mut roots);
@@ -121,25 +122,25 @@ pub(in super::super) fn computed(form: &ComputedPass, arch: u32) -> Result<Compu
 /// The results of a transform, and the scalars of the program that stand for them.
 struct Given {
     scalars: [u32; 2],
-    /// Of a thread's elements, in order.
+    /// The numbers of a thread's elements, in order.
     numbers: Vec<Number>,
 }
 
-/// What a thread knows of the operands.
+/// The values that a thread has for the operands.
 struct ThreadOperands<'a> {
     form: &'a ComputedPass,
     /// The addresses of the thread's first elements, or the values of indices there.
     bases: Vec<Reg>,
-    /// Of the program's instructions: values that are the same for all elements.
+    /// For each instruction of the program, its value if it is the same for all elements.
     uniform: Vec<Option<Reg>>,
 }
 
-/// The prefix of an instruction of threads for which a predicate holds.
+/// Returns the prefix of an instruction that only threads with a true predicate run.
 fn guarded(guard: Option<Reg>) -> String {
     guard.map_or(String::new(), |guard| format!("@{guard} "))
 }
 
-/// Loads an element, in threads for which a predicate holds.
+/// Loads an element, in threads with a true predicate.
 fn load(e: &mut Emitter, dtype: DType, guard: Option<Reg>, address: Reg, offset: i64) -> Reg {
     let (guard, class) = (guarded(guard), Class::of(dtype));
     let narrow = match dtype {
@@ -215,7 +216,7 @@ impl<'a> ThreadOperands<'a> {
         Self { form, bases, uniform }
     }
 
-    /// The elements of a thread in a stage: their distances from the thread's first one, and which threads have them.
+    /// Returns the elements of a thread in a stage: their distances from the thread's first element, and which threads have them.
     fn places(writer: &mut Writer<'_>, here: &Here, stage: &Stage) -> Vec<(i64, Option<Reg>)> {
         let mut places = Vec::new();
         for i in 0..writer.pass.butterflies(stage) {
@@ -226,7 +227,7 @@ impl<'a> ThreadOperands<'a> {
         places
     }
 
-    /// Computes some values at all elements of a thread in a stage. All are loaded before any is computed.
+    /// Computes some values for all elements of a thread in a stage. It loads all operands before it computes a value.
     fn compute(
         &self,
         writer: &mut Writer<'_>,
@@ -262,7 +263,7 @@ impl<'a> ThreadOperands<'a> {
         all.iter().map(|values| wanted.iter().map(|which| value(values, which)).collect()).collect()
     }
 
-    /// Loads an element, and that of the operand beside if it is needed.
+    /// Loads an element. If the element of the operand beside it is needed, loads both.
     fn load(
         &self,
         writer: &mut Writer<'_>,
@@ -287,7 +288,7 @@ impl<'a> ThreadOperands<'a> {
             (values[at], values[other]) = (Some(re), Some(im));
             return;
         }
-        // The one before this may load both.
+        // The operand before this one may load both.
         let before = |one: &ComputedOperand| one.beside == Some(number as u32);
         if let Some(other) = self.form.operands.iter().position(before).and_then(|other| load_of(other as u32))
             && needed[other]
@@ -299,7 +300,7 @@ impl<'a> ThreadOperands<'a> {
         values[at] = Some(load(e, code[at].dtype, guard, address, offset));
     }
 
-    /// The value of an instruction whose arguments are known.
+    /// Returns the value of an instruction whose arguments are known.
     fn value(&self, e: &mut Emitter, values: &[Option<Reg>], at: usize, distance: i64) -> Reg {
         let code = &self.form.program.code;
         let instruction = &code[at];

@@ -1,9 +1,9 @@
-//! Lines whose length has a large prime factor, as convolutions.
+//! Lines whose length has a large prime factor are convolutions.
 //!
-//! The transform of a prime length `n` is a convolution of length `n - 1`, of the numbers in the order of the powers of a primitive root
-//! (Rader, 1968). That of any length is one with a chirp, of a length that is at least twice as long (Bluestein, 1970). A convolution is a
-//! transform, a product, and the inverse transform by the same radices in reverse order. Its first stage has its numbers where the last
-//! one before left them: in the thread's registers.
+//! The transform of a prime length `n` is a convolution of length `n - 1`, with the numbers in the order of the powers of a primitive root
+//! (Rader, 1968). The transform of any length is a convolution with a chirp, of a length of at least `2 * n - 1` (Bluestein, 1970). A
+//! convolution is a transform, a product, and the inverse transform with the same radices in reverse order. So the first stage of the
+//! inverse transform has its numbers where the last stage before left them: in the registers of the thread.
 
 use super::butterfly::{MOST_PRIME, least_factor};
 use super::code::{Number, Place, Real};
@@ -20,10 +20,10 @@ use crate::simt::WARP;
 /// The largest prime factor of a convolution with a chirp.
 const MOST_OF_CHIRP: u32 = 7;
 
-/// Longer lines are not looked at: no block holds them.
+/// Longer lines are not tried, because no block holds them.
 const LONGEST: u32 = 1 << 14;
 
-/// Numbers that a thread has under way at once.
+/// The numbers that a thread has in flight at once.
 const AT_ONCE: u32 = 16;
 
 fn largest_factor(mut n: u32) -> u32 {
@@ -36,12 +36,12 @@ fn largest_factor(mut n: u32) -> u32 {
     largest
 }
 
-/// Whether lines of a length are transformed without a convolution.
+/// Returns whether lines of a length are transformed without a convolution.
 pub(in super::super) fn is_smooth(n: u32) -> bool {
     largest_factor(n) <= MOST_PRIME
 }
 
-/// A pass over lines of a length that has a large prime factor, if a block holds its convolution.
+/// Returns a pass over lines of a length that has a large prime factor, if a block holds its convolution.
 pub(in super::super) fn convolution(
     real: Real,
     n: u32,
@@ -56,7 +56,7 @@ pub(in super::super) fn convolution(
     let (search, kind) = if least_factor(n) == n && is_smooth(n - 1) {
         (search(n - 1), Kind::Rader)
     } else {
-        // The least time, of lengths that are little longer than they have to be.
+        // The length is the one that takes the least time. It is only a little longer than necessary.
         let long = 2 * n - 1..=2 * n + n / 3 + 1;
         let all = long.filter(|&m| largest_factor(m) <= MOST_OF_CHIRP).filter_map(|m| Some((m, search(m).best()?)));
         let cost = |(m, choice): &(u32, Choice)| choice.cost * f64::from(*m);
@@ -72,7 +72,7 @@ pub(in super::super) fn convolution(
 }
 
 impl LinePass {
-    /// Numbers of a line in memory.
+    /// Returns the length of a line in memory.
     pub(in super::super) fn line_length(&self) -> u32 {
         match self.kind {
             Kind::Rader => self.length() + 1,
@@ -85,28 +85,29 @@ impl LinePass {
         matches!(self.kind, Kind::Rader | Kind::Chirp(_))
     }
 
-    /// The pass whose stages are those of the inverse transform of a convolution, if it is one.
+    /// Returns the pass whose stages make the inverse transform of a convolution, if the pass is a convolution.
     pub(in super::super) fn back(&self) -> Option<Self> {
         let radices = || self.radices.iter().rev().copied().collect();
         self.is_convolution().then(|| Self { radices: radices(), ..self.clone() })
     }
 
-    /// Numbers of shared memory from a line to the next where its elements are put in order: odd, so that lines begin in different banks.
+    /// Returns the distance from a line to the next in shared memory, if elements are put in order there. It is odd, so that lines begin in
+    /// different banks.
     pub(in super::super) fn ordered_pitch(&self) -> u32 {
         self.line_length() | 1
     }
 }
 
-/// What a block has of a line that is a convolution.
+/// The values that a block has for a line of prime length.
 struct Ordered {
     /// The address in shared memory of the line's first number.
     line: Reg,
-    /// Where the table has the orders of numbers: of each place in the convolution, bytes from the line's first number to the one that comes
-    /// there, and to that of the result.
+    /// The beginning in the table of the orders of numbers. For each place in the convolution, the table has two distances from the line's
+    /// first number, in bytes: that of the number that comes there, and that of the result.
     orders: u32,
     /// The line's first number.
     first: Number,
-    /// The sum of all others, in thread 0.
+    /// The sum of all other numbers, in thread 0.
     sum: Option<Number>,
     /// Whether the thread is 0.
     leader: Reg,
@@ -168,7 +169,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A line of prime length in shared memory.
+    /// Puts a line of prime length into shared memory.
     fn put_in_order(&mut self, here: &Here) -> Ordered {
         let (number, n) = (self.pass.real.number(), self.pass.line_length());
         let line = match here.line {
@@ -189,7 +190,7 @@ impl Writer<'_> {
         Ordered { line, orders, first, sum: None, leader }
     }
 
-    /// The address in shared memory of a number that an order names, by where that lies in the table.
+    /// Returns the address in shared memory of a number that an order names. `table` is the place of this entry in the table.
     fn in_order(&mut self, ordered: &Ordered, table: Place, which: usize) -> Reg {
         let order = self.code.load(table)[which];
         let name = format!("cvt.rzi.u32.{}", self.pass.real.ptx());
@@ -197,17 +198,17 @@ impl Writer<'_> {
         self.code.e.op(Class::B32, "add.u32", &[ordered.line, bytes])
     }
 
-    /// Of a thread's element: the place in a part of the table that begins at `begin`.
+    /// Returns the place of a thread's element in the part of the table that begins at `begin`.
     fn of_table(&self, table: Reg, begin: u32, element: i64, guard: Option<Reg>) -> Place {
         Place { space: "global.nc", address: table, offset: self.offset(i64::from(begin) + element), guard }
     }
 
-    /// The address of the table's number of the thread.
+    /// Returns the address of the thread's number in the table.
     fn table(&mut self, here: &Here) -> Reg {
         self.code.address(self.frame.parameters[2], here.thread)
     }
 
-    /// The numbers of the first stage, in the order of the powers.
+    /// Reads the numbers of the first stage, in the order of the powers.
     fn gather(&mut self, here: &Here, ordered: &Ordered) -> Vec<Number> {
         let (stage, table) = (self.first_stage(), self.table(here));
         let mut x = Vec::new();
@@ -224,7 +225,7 @@ impl Writer<'_> {
         x
     }
 
-    /// The results, in the order of the powers' inverses, and from there to memory.
+    /// Puts the results in order, which is that of the powers' inverses, and writes them to memory.
     fn scatter(&mut self, here: &Here, ordered: &Ordered, x: &[Number]) {
         self.barrier();
         let (stage, table) = (self.last_stage(), self.table(here));
@@ -245,7 +246,7 @@ impl Writer<'_> {
         self.copy_lines(here, ordered.line, true);
     }
 
-    /// Multiplies the transform by that of the filter.
+    /// Multiplies the transform by the transform of the filter.
     fn filter(&mut self, here: &Here, x: &mut [Number], mut ordered: Option<&mut Ordered>) {
         let filter = match self.pass.kind {
             Kind::Chirp(n) => filter_of_chirp(n as usize, self.pass.length() as usize),
@@ -261,7 +262,7 @@ impl Writer<'_> {
                 let factor = self.code.load(place);
                 let product = self.code.multiply(*number, factor);
                 *number = match &mut ordered {
-                    // The result 0 is thread 0's: the sum. The line's first number is added to all results.
+                    // Thread 0 has result 0, which is the sum. The line's first number is added to all results of the convolution.
                     Some(ordered) if (i, k) == (0, 0) => {
                         ordered.sum = Some(*number);
                         let more = self.code.add_number(product, ordered.first);
@@ -273,7 +274,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Which threads have an element of a line that is shorter than its convolution; none if no thread has it.
+    /// Returns which threads have an element of a line that is shorter than its convolution, or `None` if no thread has it.
     fn of_line(&mut self, here: &Here, element: u32, guard: Option<Reg>) -> Option<(Option<Reg>, Option<Reg>)> {
         let n = self.pass.line_length();
         if element >= n {
@@ -287,7 +288,7 @@ impl Writer<'_> {
         Some((self.code.both(guard, inside), inside))
     }
 
-    /// The numbers of the first stage, times the chirp. What lies after the line is zero.
+    /// Reads the numbers of the first stage, and multiplies them by the chirp. After the line, there are zeros.
     fn load_chirped(&mut self, here: &Here, begin: u32) -> Vec<Number> {
         let (stage, table) = (self.first_stage(), self.table(here));
         let address = self.pointer(0, here, here.thread);
@@ -316,7 +317,7 @@ impl Writer<'_> {
         x
     }
 
-    /// The results of the last stage, times the chirp.
+    /// Multiplies the results of the last stage by the chirp, and writes them.
     fn store_chirped(&mut self, here: &Here, x: &[Number], begin: u32) {
         let (stage, table) = (self.last_stage(), self.table(here));
         let address = self.pointer(1, here, here.thread);
@@ -336,31 +337,31 @@ impl Writer<'_> {
     }
 }
 
-/// The powers of a primitive root of a prime, from the power 0 on.
+/// Returns the powers of a primitive root of a prime, from power 0.
 fn powers(n: u32) -> Vec<u32> {
     let m = n as usize - 1;
     let of = |root: u32| {
         let next = move |&power: &u32| Some((u64::from(power) * u64::from(root) % u64::from(n)) as u32);
         std::iter::successors(Some(1u32), next).take(m).collect::<Vec<u32>>()
     };
-    // The powers of others come to 1 earlier.
+    // The powers of other numbers reach 1 earlier.
     (1..n).map(of).find(|powers| powers[1..].iter().all(|&power| power != 1)).expect("a primitive root")
 }
 
-/// The transform of what a line of prime length is convolved with, divided by its length.
+/// Returns the transform of the filter for lines of prime length, divided by its length.
 fn filter_of_powers(n: u32) -> Vec<Complex<f64>> {
     let (m, powers) = (n as usize - 1, powers(n));
     let roots: Vec<_> = (0..m).map(|at| root_of_unity(powers[(m - at) % m] as usize, n as usize) / m as f64).collect();
     transform(&roots)
 }
 
-/// `exp(-πi j² / n)` for all `j` below `n`.
+/// Returns `exp(-πi j² / n)` for all `j` below `n`.
 fn chirp(n: usize) -> Vec<Complex<f64>> {
     let square = |j: usize| (j as u64 * j as u64 % (2 * n as u64)) as usize;
     (0..n).map(|j| root_of_unity(square(j), 2 * n)).collect()
 }
 
-/// The transform of the chirp's conjugate in `m` numbers, divided by `m`.
+/// Returns the transform of the chirp's conjugate in `m` numbers, divided by `m`.
 fn filter_of_chirp(n: usize, m: usize) -> Vec<Complex<f64>> {
     let mut filter = vec![Complex::ZERO; m];
     for (j, x) in chirp(n).into_iter().enumerate() {
@@ -370,7 +371,7 @@ fn filter_of_chirp(n: usize, m: usize) -> Vec<Complex<f64>> {
     transform(&filter)
 }
 
-/// The discrete Fourier transform, of a length of small factors.
+/// Computes the discrete Fourier transform of a length with small factors.
 fn transform(x: &[Complex<f64>]) -> Vec<Complex<f64>> {
     let n = x.len();
     if n == 1 {

@@ -1,20 +1,20 @@
-//! Roots of unity: tables of them, and factors between the passes of a long transform.
+//! Roots of unity: their tables, and the factors between the passes of a long transform.
 
 use super::code::{Code, Number, Place};
 use crate::Complex;
 use crate::element::root_of_unity;
 use crate::expr::ptx::emit::{Class, Reg};
 
-/// Up to this length, a table has all roots.
+/// A table of at most this length has all roots.
 const ONE_LEVEL: u32 = 8192;
 
-/// The roots of unity of a length, in one table or in two: root `e` is `far[e / near] * near[e % near]`.
+/// The roots of unity of a length, in one table or in two. Root `e` is `far[e / near] * near[e % near]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Levels {
     pub(in super::super) length: u32,
-    /// Roots that lie side by side.
+    /// The number of consecutive roots.
     pub(in super::super) near: u32,
-    /// Roots that are so many apart.
+    /// The number of roots whose distance is `near`.
     pub(in super::super) far: u32,
 }
 
@@ -27,7 +27,7 @@ impl Levels {
         Self { length, near, far: length.div_ceil(near) }
     }
 
-    /// The tables, the far one first.
+    /// Returns the tables. The far one comes first.
     pub(in super::super) fn roots(self) -> Vec<Complex<f64>> {
         let n = self.length as usize;
         let near = (0..self.near as usize).map(|i| root_of_unity(i, n));
@@ -38,7 +38,8 @@ impl Levels {
     }
 }
 
-/// The roots of a stage, `exp(-2πi * j * k / (done * radix))`: for each `k` from 1, those of all `j` below `done`.
+/// Returns the roots of a stage, `exp(-2πi * j * k / (done * radix))`. For each `k` from 1, they are in the order of `j`, which goes up to
+/// `done - 1`.
 pub(in super::super) fn stage_roots(radix: u32, done: u32) -> impl Iterator<Item = Complex<f64>> {
     let (radix, done) = (radix as usize, done as usize);
     (1..radix).flat_map(move |k| (0..done).map(move |j| root_of_unity(j * k, done * radix)))
@@ -50,12 +51,12 @@ pub(in super::super) struct Roots {
     pub(in super::super) levels: Levels,
     /// The address of the tables.
     pub(in super::super) table: Reg,
-    /// Threads that need roots: others would read past the tables.
+    /// The predicate of threads that need roots. Other threads would read past the tables.
     pub(in super::super) guard: Option<Reg>,
 }
 
 impl Roots {
-    /// A root, by its index.
+    /// Returns the root of an index.
     pub(in super::super) fn root(&self, code: &mut Code, index: Reg) -> [Reg; 2] {
         let Levels { length, near, far } = self.levels;
         let load = |code: &mut Code, index: Reg, after: u32| {
@@ -73,7 +74,7 @@ impl Roots {
     }
 }
 
-/// The factors of a butterfly's numbers: of number `k`, the root `coordinate * (first + k * step)`.
+/// The factors of a butterfly's numbers. Number `k` has the root `coordinate * (first + k * step)`.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Factors {
     pub(in super::super) roots: Roots,
@@ -84,8 +85,8 @@ pub(in super::super) struct Factors {
 
 /// Multiplies a butterfly's numbers by their factors.
 ///
-/// The roots of the first number and of `step * 1`, `step * 2`, `step * 4` and so on come from the tables. The rest are products, along a
-/// binary tree that is walked depth first: as many roots are alive as it is deep.
+/// The roots of the first number and of `step * 1`, `step * 2`, `step * 4` and so on come from the tables. The other roots are products,
+/// along a binary tree that is walked depth first. So the number of live roots is the depth of the tree.
 pub(in super::super) fn apply(code: &mut Code, factors: &Factors, numbers: &mut [Number]) {
     let index = code.e.op(Class::B32, "mul.lo.u32", &[factors.coordinate, factors.first]);
     let first = factors.roots.root(code, index);
@@ -94,7 +95,7 @@ pub(in super::super) fn apply(code: &mut Code, factors: &Factors, numbers: &mut 
     walk(code, factors, numbers, &mut powers, (depth as usize, 0), first);
 }
 
-/// The numbers from `k` on whose bits above `depth` are those of `k`; their root so far is `prefix`.
+/// Multiplies the numbers from `k` whose bits above `depth` are those of `k`. Their root so far is `prefix`.
 fn walk(
     code: &mut Code,
     factors: &Factors,

@@ -1,14 +1,15 @@
-//! Two passes in one launch, a part of the array at a time, so that what lies between them stays in the cache of the second level.
+//! Two passes in one launch. They work on a part of the array at a time, so that the numbers between them stay in the cache of the second
+//! level.
 //!
-//! A counter hands out tickets, a tile of one of the passes each; a block takes one. First come some chunks of the first pass, which is so
-//! many ahead. Then one chunk of each in turn; then the rest of the second. A tile of the second pass waits until all tiles of its chunk
-//! are done in the first. What lies between is a ring of chunks, or the output, if the second pass replaces it. In a ring, a tile of the first
-//! pass waits until the chunk that had its place has gone through the second. A ticket waits for smaller ones alone, whatever the order
-//! in which blocks start: none waits for good.
+//! A counter gives out tickets. Each ticket is a tile of one of the passes, and a block takes one ticket. The first tickets are some chunks
+//! of the first pass, so that it is ahead. Then each pass has one chunk in turn. Then the rest of the second pass follows. A tile of the
+//! second pass waits until the first pass has done all tiles of its chunk. The numbers between the passes are in a ring of chunks, or in
+//! the output, if the second pass replaces them. In a ring, a tile of the first pass waits until the second pass has done the chunk that
+//! had its place before. A ticket waits only for smaller tickets, in whatever order blocks start. So no block waits forever.
 //!
-//! Measured on an H100 (driver 580.159.04), whose cache has 50 MB: the first pass should be 8 MiB ahead, and the ring has 4 MiB more.
-//! 1024 transforms of 2^16 numbers of `f32` take 0.530 ms (two launches 0.726, cuFFT 12.0 0.771), an array of 256^3 0.222 (0.280,
-//! 0.309). If it is less ahead, tiles wait for those that are under way; if it is more, the cache is too small.
+//! Measured on an H100 (driver 580.159.04), whose cache has 50 MB: the first pass should be 8 MiB ahead, and the ring has 4 MiB more. 1024
+//! transforms of 2^16 numbers of `f32` take 0.530 ms (two launches 0.726, cuFFT 12.0 0.771), and an array of 256^3 takes 0.222 ms (0.280,
+//! 0.309). If the first pass is less ahead, tiles wait for tiles in flight. If it is more ahead, the cache is too small.
 
 use std::fmt::Write;
 
@@ -26,33 +27,35 @@ mod tests;
 /// Two passes that are launched together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in super::super::super) struct FusedPair {
-    /// Blocks have the same threads. The second one's input is [`fresh`](LinePass::fresh).
+    /// Both passes have the same number of threads in a block. The input of the second one is [`fresh`](LinePass::fresh).
     pub(in super::super) passes: [LinePass; 2],
-    /// Each has the same tiles of the first pass, in their order, and the same of the second.
+    /// The number of chunks. Each chunk has the same number of tiles of the first pass, in their order, and the same number of the second.
     pub(in super::super) chunks: u32,
-    /// How many chunks the first pass is ahead.
+    /// The number of chunks by which the first pass is ahead.
     pub(in super::super) ahead: u32,
-    /// Chunks of the ring between the passes; 0 if there is none.
+    /// The number of chunks of the ring between the passes, or 0 if there is none.
     pub(in super::super) ring: u32,
-    /// Blocks that a multiprocessor should hold.
+    /// The number of blocks that a multiprocessor should hold.
     pub(in super::super) blocks: u32,
 }
 
 impl FusedPair {
-    /// Numbers of the ring; 0 if there is none.
+    /// Returns the numbers of the ring, or 0 if there is none.
     pub(in super::super) fn ring_numbers(&self) -> usize {
         let chunk = self.passes[1].axes.last().map_or(0, |axis| axis.strides[0]);
         self.ring as usize * chunk as usize
     }
 
-    /// Counters of 32 bits: the tickets, then the tiles that are done, of each chunk in the first pass, then in the second.
+    /// Returns the number of counters of 32 bits: one for tickets, then one of each chunk for the tiles that the first pass has done, and
+    /// then one of each chunk for those that the second pass has done.
     pub(in super::super) fn counters(&self) -> u32 {
         1 + 2 * self.chunks
     }
 }
 
-/// A kernel, and what a launch of it needs. Its parameters are the addresses of the input, of what lies between, and of the output; of each
-/// pass the roots of its stages and those of its factors; the counters, which are 0 before the launch; and what results are multiplied by.
+/// A kernel, and the values that its launch needs. Its parameters are the addresses of the input, of the numbers between the passes, and of
+/// the output; for each pass, the roots of its stages and the roots of its factors; the counters, which are 0 before the launch; and the
+/// factor of the results.
 pub(in super::super::super) struct FusedKernel {
     pub(in super::super) text: String,
     pub(in super::super) blocks: u64,
@@ -62,16 +65,16 @@ pub(in super::super::super) struct FusedKernel {
     pub(in super::super) outer_roots: [Vec<Complex<f64>>; 2],
 }
 
-/// What a block does.
+/// The work of a block.
 struct Ticket {
     chunk: Reg,
     /// The tile of the chunk.
     tile: Reg,
-    /// Whether it is of the second pass.
+    /// Whether the tile is of the second pass.
     second: Reg,
 }
 
-/// The kernel of two passes.
+/// Returns the kernel of two passes.
 pub(in super::super::super) fn fused(pair: &FusedPair, arch: u32) -> FusedKernel {
     let [first, second] = &pair.passes;
     debug_assert!(first.block_threads() == second.block_threads() && first.real == second.real && second.fresh);
@@ -89,14 +92,14 @@ pub(in super::super::super) fn fused(pair: &FusedPair, arch: u32) -> FusedKernel
     let shared = code.integer("numbers");
     let leader = code.is_zero(thread);
     let ticket = take(&mut code, pair, tiles, counters, leader);
-    // The chunk's counters lie after the tickets.
+    // The counters of the chunk are after the tickets.
     let bytes_on = code.e.op_with(Class::B64, "mul.wide.u32", &[ticket.chunk], COUNTER);
     let chunk = code.e.op(Class::B64, "add.u64", &[counters, bytes_on]);
     let done = [COUNTER, COUNTER * (1 + pair.chunks)].map(i64::from);
     let of_second = code.e.label();
     op!(code.e, "@{} bra {of_second};", ticket.second);
     if pair.ring > 0 {
-        // Of as many chunks before. The first ones find the ring empty.
+        // The tile waits for the chunk that had this place of the ring before. The first chunks find the ring empty.
         let (empty, free) = (code.below(ticket.chunk, pair.ring), code.e.label());
         op!(code.e, "@{empty} bra {free};");
         let before = done[1] - i64::from(COUNTER * pair.ring);
@@ -123,7 +126,7 @@ pub(in super::super::super) fn fused(pair: &FusedPair, arch: u32) -> FusedKernel
     }
     op!(code.e, "ret;");
 
-    // The ticket has room there.
+    // The shared memory must also have room for the ticket.
     let memory = bytes(numbers_1.max(numbers_2).max(2), first.real);
     let threads = first.block_threads();
     let (text, shared) = module(&code, parameters.len() + 1, (threads, pair.blocks), memory);
@@ -137,10 +140,10 @@ pub(in super::super::super) fn fused(pair: &FusedPair, arch: u32) -> FusedKernel
     }
 }
 
-/// Bytes of a counter.
+/// The bytes of a counter.
 const COUNTER: u32 = 4;
 
-/// Takes the block's ticket, and finds out what it is for.
+/// Takes the ticket of the block, and computes its work.
 fn take(code: &mut Code, pair: &FusedPair, tiles: [u32; 2], counters: Reg, leader: Reg) -> Ticket {
     let got = code.e.reg(Class::B32);
     op!(code.e, "@{leader} atom.global.add.u32 {got}, [{counters}], 1;");
@@ -148,9 +151,9 @@ fn take(code: &mut Code, pair: &FusedPair, tiles: [u32; 2], counters: Reg, leade
     op!(code.e, "@{leader} st.shared.u32 [{place}], {got};");
     code.barrier(false);
     let ticket = code.e.op_with(Class::B32, "ld.shared.u32", &[], format_args!("[{place}]"));
-    // Nothing else is written there before all have read it.
+    // No thread writes this place before all threads have read it.
     code.barrier(false);
-    // Tickets of the first pass alone, and those of both.
+    // First come the tickets of the first pass alone, and then those of both passes.
     let (lead, period) = (pair.ahead * tiles[0], tiles[0] + tiles[1]);
     let both = (pair.chunks - pair.ahead) * period;
     let early = code.below(ticket, lead);
@@ -171,14 +174,14 @@ fn take(code: &mut Code, pair: &FusedPair, tiles: [u32; 2], counters: Reg, leade
     };
     let chunk = select(early_chunk, ahead, round, late_chunk);
     let tile = select(early_tile, at, at_second, late_tile);
-    // Of the first pass are early tickets, and those at the beginning of a round.
+    // The tickets of the first pass are the early ones, and those at the beginning of a round.
     let in_round = code.e.op(Class::Pred, "and.pred", &[before_second, not_late]);
     let first = code.e.op(Class::Pred, "or.pred", &[early, in_round]);
     let second = code.e.op(Class::Pred, "not.pred", &[first]);
     Ticket { chunk, tile, second }
 }
 
-/// The block waits until a counter has come to `count`.
+/// Makes the block wait until a counter is at least `count`.
 fn wait(code: &mut Code, leader: Reg, (counter, offset): (Reg, i64), count: u32) {
     let (again, on) = (code.e.label(), code.e.label());
     op!(code.e, "@!{leader} bra {on};");
@@ -190,7 +193,7 @@ fn wait(code: &mut Code, leader: Reg, (counter, offset): (Reg, i64), count: u32)
     code.barrier(false);
 }
 
-/// Counts a tile that the whole block has written.
+/// Counts a tile after the whole block has written it.
 fn finish(code: &mut Code, leader: Reg, (counter, offset): (Reg, i64)) {
     code.barrier(false);
     op!(code.e, "@{leader} red.release.gpu.global.add.u32 [{counter}+{offset}], 1;");

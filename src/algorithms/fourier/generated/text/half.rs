@@ -1,9 +1,9 @@
-//! Real arrays of even length, as complex numbers of half of it.
+//! Real arrays of even length are complex arrays of half the length.
 //!
-//! Of a transform `Z` of the pairs of `2 * m` real numbers, elements `o` and `m - o` make the elements of the half spectrum with these
-//! numbers. In the last stage of a forward transform, and in the first one of an inverse, a thread has butterflies `u` and `apart - u`. So it
-//! has both elements: number `k` of one and `radix - 1 - k` of the other. For `u = 0` they are the butterflies 0, whose elements are
-//! each other's, and `apart / 2`, whose elements are, too.
+//! Let `Z` be the transform of the pairs of `2 * m` real numbers. The elements `o` and `m - o` of `Z` make the elements of the half
+//! spectrum with these two numbers. In the last stage of a forward transform, and in the first stage of an inverse one, a thread has the
+//! butterflies `u` and `apart - u`. So it has both elements: number `k` of one butterfly, and number `radix - 1 - k` of the other. For `u =
+//! 0`, the two butterflies are 0 and `apart / 2`. In each of these, the elements are each other's partners.
 
 use super::code::{Code, Number, Place};
 use super::kernel::{Here, Writer};
@@ -11,25 +11,25 @@ use crate::algorithms::fourier::generated::pass::Stage;
 use crate::element::root_of_unity;
 use crate::expr::ptx::emit::Reg;
 
-/// What a thread accesses for a pair of butterflies: elements from `u` on, and from `m - u` back.
+/// The values with which a thread accesses a pair of butterflies: elements from `u` up, and from `m - u` down.
 struct Unit {
     up: Reg,
     down: Reg,
     /// The address of root `u`.
     root: Reg,
     guard: Option<Reg>,
-    /// Whether `u` is 0, if it may be.
+    /// The predicate that `u` is 0, if it may be 0.
     zero: Option<Reg>,
 }
 
-/// Elements `o` and `m - o`, by how many they lie after `u` and before `m - u`.
+/// The elements `o` and `m - o`. `apart` is their distance from `u` and from `m - u`.
 struct Pair {
     apart: i64,
     guard: Option<Reg>,
 }
 
 impl Writer<'_> {
-    /// The roots of twice the length, up to half of them; returns where they begin.
+    /// Adds the roots of twice the length, up to half of them. Returns their beginning.
     fn half_roots(&mut self) -> u32 {
         let n = self.pass.length() as usize;
         self.add_roots((0..n).map(|o| root_of_unity(o, 2 * n)))
@@ -46,7 +46,7 @@ impl Writer<'_> {
         Unit { up, down, root, guard, zero }
     }
 
-    /// The accesses of a pair's elements.
+    /// Returns the accesses to the elements of a pair.
     fn pair_places(&self, side: usize, unit: &Unit, pair: &Pair) -> [Place; 2] {
         let apart = pair.apart * i64::from(self.pass.elements[side]);
         let place = |address, offset| Place { space: "global", address, offset, guard: pair.guard };
@@ -58,7 +58,7 @@ impl Writer<'_> {
         self.code.load(Place { space: "global.nc", address: unit.root, offset, guard: pair.guard })
     }
 
-    /// The half spectrum, from the results of the last stage.
+    /// Writes the half spectrum from the results of the last stage.
     pub(in super::super) fn store_half(&mut self, here: &Here, x: &[Number]) {
         let stage = self.last_stage();
         let roots = self.half_roots();
@@ -70,7 +70,7 @@ impl Writer<'_> {
             for k in 0..radix as usize {
                 let mut other = x[b + last - k];
                 if let Some(zero) = unit.zero {
-                    // The other element is of the same butterfly.
+                    // If `u` is 0, the other element is in the same butterfly.
                     other = self.code.choose_number(zero, x[a + (radix as usize - k) % radix as usize], other);
                 }
                 let pair = Pair { apart: k as i64 * i64::from(apart), guard: unit.guard };
@@ -94,7 +94,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The numbers of the first stage, from a half spectrum.
+    /// Reads the numbers of the first stage from a half spectrum.
     pub(in super::super) fn load_half(&mut self, here: &Here) -> Vec<Number> {
         let stage = self.first_stage();
         let roots = self.half_roots();
@@ -138,8 +138,8 @@ impl Writer<'_> {
     }
 }
 
-/// From elements `o` and `m - o` of a transform to those of the half spectrum: `X[o] = (e - q) / 2` and `X[m - o] = conj(e + q) / 2`, where
-/// `e` and `f` are sum and difference of `Z[o]` and `conj(Z[m - o])`, and `q = i * root * f`.
+/// Computes the elements of the half spectrum from the elements `o` and `m - o` of a transform: `X[o] = (e - q) / 2` and `X[m - o] = conj(e
+/// + q) / 2`. Here `e` and `f` are the sum and the difference of `Z[o]` and `conj(Z[m - o])`, and `q = i * root * f`.
 pub(in super::super) fn to_half(code: &mut Code, [z, other]: [Number; 2], root: [Reg; 2]) -> [Number; 2] {
     let other = other.conjugate();
     let (e, f) = (code.add_number(z, other), code.sub_number(z, other));
@@ -147,12 +147,12 @@ pub(in super::super) fn to_half(code: &mut Code, [z, other]: [Number; 2], root: 
     [code.sub_number(e, q), code.add_number(e, q).conjugate()].map(|result| result.times(0.5))
 }
 
-/// The mirror image: `Z[o] = e + q` and `Z[m - o] = conj(e - q)`, where `e` and `f` are sum and difference of `X[o]` and `conj(X[m - o])`,
-/// and `q = i * conj(root) * f`.
+/// Computes the way back: `Z[o] = e + q` and `Z[m - o] = conj(e - q)`. Here `e` and `f` are the sum and the difference of `X[o]` and
+/// `conj(X[m - o])`, and `q = i * conj(root) * f`.
 pub(in super::super) fn from_half(code: &mut Code, [x, other]: [Number; 2], root: [Reg; 2]) -> [Number; 2] {
     let other = other.conjugate();
     let (e, f) = (code.add_number(x, other), code.sub_number(x, other));
-    // conj(root) * f is the number that root * conj(f) mirrors.
+    // The number conj(root) * f is the conjugate of root * conj(f).
     let mirrored = code.multiply(f.conjugate(), root);
     let q = mirrored.conjugate().turned().negated();
     [code.add_number(e, q), code.sub_number(e, q).conjugate()]

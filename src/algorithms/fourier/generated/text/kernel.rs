@@ -1,8 +1,8 @@
 //! The text of a pass.
 //!
-//! Threads take the numbers of their first butterflies, `butterfly + k * apart`, so that lanes lie side by side. After each stage but the
-//! last, numbers go through shared memory. Accesses of threads without a butterfly are predicated, and arithmetic is not: there are no
-//! branches. Every offset from a thread's pointer is a constant.
+//! Threads take the numbers of their first butterflies, `butterfly + k * apart`, so that neighbouring lanes access neighbouring numbers.
+//! After each stage except the last one, numbers go through shared memory. The accesses of threads without a butterfly are predicated.
+//! Arithmetic is not predicated, and there are no branches. Every offset from a thread's pointer is a constant.
 
 use std::fmt::Write;
 
@@ -15,31 +15,31 @@ use crate::algorithms::fourier::generated::pass::{Kind, Lanes, LinePass, Stage};
 use crate::expr::ptx::emit::{Reg, op};
 use crate::expr::ptx::{overlap, target_of};
 
-/// The entry's name.
+/// The name of the entry.
 pub(in super::super::super) const ENTRY: &str = "kernel_primitives_fft";
 
-/// What the host checks that a kernel's text was made for its launch.
+/// The value by which the host checks that a kernel's text was made for its launch.
 pub(in super::super) const LAYOUT: u64 = 0x6b70_666f_7572_0001;
 
 /// The parameter that is the [bound](LinePass::bound) of a pass. The addresses come before it.
 pub(in super::super) const BOUND: usize = 4;
 
-/// The parameter that results are multiplied by.
+/// The parameter that is the factor of the results.
 pub(in super::super) const SCALE: usize = 5;
 
-/// How many parameters a pass has.
+/// The number of parameters of a pass.
 pub(in super::super) const PARAMETERS: usize = 6;
 
-/// Shared memory that a kernel may declare.
+/// The bytes of shared memory that a kernel may declare.
 const DECLARED: u32 = 48 << 10;
 
-/// A kernel, and what a launch of it needs. Its parameters are the addresses of the input, of the output, of [`roots`](Self::roots), and of
-/// [`outer_roots`](Self::outer_roots); then the pass's [bound](LinePass::bound), and what results are multiplied by.
+/// A kernel, and the values that its launch needs. Its parameters are the addresses of the input, of the output, of [`roots`](Self::roots),
+/// and of [`outer_roots`](Self::outer_roots); then the pass's [bound](LinePass::bound), and the factor of the results.
 pub(in super::super::super) struct PassKernel {
     pub(in super::super) text: String,
     pub(in super::super) blocks: u64,
     pub(in super::super) threads: u32,
-    /// Bytes of shared memory that the launch has to give, if the kernel declares none.
+    /// The bytes of shared memory that the launch has to give, if the kernel declares none.
     pub(in super::super) shared: u32,
     /// The roots of all stages, and those of a half spectrum.
     pub(in super::super) roots: Vec<Complex<f64>>,
@@ -47,7 +47,7 @@ pub(in super::super::super) struct PassKernel {
     pub(in super::super) outer_roots: Vec<Complex<f64>>,
 }
 
-/// The kernel of a pass.
+/// Returns the kernel of a pass.
 pub(in super::super::super) fn kernel(pass: &LinePass, arch: u32) -> PassKernel {
     let (target, version) = target_of(arch);
     let mut code = Code::new(pass.real, target, version);
@@ -67,7 +67,7 @@ pub(in super::super::super) fn kernel(pass: &LinePass, arch: u32) -> PassKernel 
     PassKernel { text, blocks: pass.tiles(), threads: pass.block_threads(), shared, roots, outer_roots }
 }
 
-/// The text of a kernel that does nothing, without parameters of its own.
+/// Returns the text of a kernel that does nothing and has no parameters of its own.
 pub(in super::super) fn nothing(arch: u32) -> String {
     let (target, version) = target_of(arch);
     let mut code = Code::new(Real::F32, target, version);
@@ -75,13 +75,13 @@ pub(in super::super) fn nothing(arch: u32) -> String {
     module(&code, 0, (1, 1), 0).0
 }
 
-/// The roots of a pass's factors between passes.
+/// Returns the roots of a pass's factors between passes.
 pub(in super::super) fn outer_roots(pass: &LinePass) -> Vec<Complex<f64>> {
     pass.factors.map_or(Vec::new(), |factors| Levels::new(factors.length).roots())
 }
 
-/// The text of a kernel of so many parameters, threads of a block, blocks of a multiprocessor and bytes of shared memory; and how many bytes
-/// a launch has to give.
+/// Returns the text of a kernel with these numbers of parameters, threads of a block, blocks of a multiprocessor, and bytes of shared
+/// memory. Also returns the bytes that a launch has to give.
 pub(in super::super) fn module(
     code: &Code,
     parameters: usize,
@@ -93,7 +93,7 @@ pub(in super::super) fn module(
         1..=DECLARED => (String::new(), format!("    .shared .align 16 .b8 numbers[{memory}];\n")),
         _ => (".extern .shared .align 16 .b8 numbers[];\n".into(), String::new()),
     };
-    // Of the device functions that it calls.
+    // These are the device functions that the kernel calls.
     let items: String = code.e.items.iter().flat_map(|item| [*item, "\n"]).collect();
     let (version, target) = (code.e.version, code.e.arch);
     let mut text = format!(
@@ -101,8 +101,8 @@ pub(in super::super) fn module(
         version / 10,
         version % 10
     );
-    // What is read as `global.nc` was there before the plan was: the host waited for the tables, and no kernel writes them.
-    // The last one is the control that every launch passes. These kernels have no faults.
+    // Memory that is read as `global.nc` was written before the plan existed: the host waited for the tables, and no kernel writes them.
+    // The last parameter is the control that every launch passes. These kernels have no faults.
     let list: Vec<String> = (0..=parameters).map(|number| format!("    .param .u64 a{number}")).collect();
     let _ = write!(
         text,
@@ -115,14 +115,14 @@ pub(in super::super) fn module(
     (text, if memory > DECLARED { memory } else { 0 })
 }
 
-/// Registers that a tile's work begins with.
+/// The registers with which the work of a tile begins.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Frame {
-    /// Addresses of the input, the output, the roots of stages, the roots of outer factors.
+    /// The addresses of the input, the output, the roots of stages, and the roots of outer factors.
     pub(in super::super) parameters: [Reg; 4],
     /// The pass's [bound](LinePass::bound).
     pub(in super::super) bound: Reg,
-    /// What results are multiplied by, if not by 1.
+    /// The factor of the results, if it is not 1.
     pub(in super::super) scale: Option<Reg>,
     pub(in super::super) thread: Reg,
     pub(in super::super) tile: Reg,
@@ -130,18 +130,18 @@ pub(in super::super) struct Frame {
     pub(in super::super) shared: Reg,
 }
 
-/// A thread's place.
+/// The place of a thread.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Here {
-    /// Its line of the block; none if there is one.
+    /// The thread's line of the block, or `None` if the block has one line.
     pub(in super::super) line: Option<Reg>,
-    /// Its number among the line's threads.
+    /// The thread's number among the threads of the line.
     pub(in super::super) thread: Reg,
-    /// Where the line begins in the input and in the output, in numbers.
+    /// The beginnings of the line in the input and in the output, in numbers.
     pub(in super::super) begins: [Reg; 2],
     /// The coordinates of the line.
     pub(in super::super) coordinates: Vec<Reg>,
-    /// Whether there is such a line, if some may not be.
+    /// The predicate of threads whose line exists, if some lines may not exist.
     pub(in super::super) there: Option<Reg>,
 }
 
@@ -150,11 +150,11 @@ pub(in super::super) struct Writer<'a> {
     pub(in super::super) code: &'a mut Code,
     pub(in super::super) pass: &'a LinePass,
     pub(in super::super) frame: Frame,
-    /// All roots so far: what the kernel's table has.
+    /// All roots so far, which are the kernel's table.
     roots: &'a mut Vec<Complex<f64>>,
     pub(in super::super) stages: Vec<Stage>,
     pub(in super::super) layouts: Vec<Layout>,
-    /// Whether shared memory may still be read.
+    /// Whether other threads may still read shared memory.
     pub(in super::super) in_use: bool,
 }
 
@@ -171,7 +171,7 @@ impl<'a> Writer<'a> {
         Self { code, pass, frame, roots, stages, layouts, in_use: false }
     }
 
-    /// Writes everything, and returns how many numbers of shared memory it takes.
+    /// Writes the whole work. Returns the numbers of shared memory that it takes.
     pub(in super::super) fn write(mut self) -> u32 {
         let mut here = self.here(self.pass.lanes[0]);
         if self.pass.is_convolution() {
@@ -206,12 +206,12 @@ impl<'a> Writer<'a> {
         self.stages[self.stages.len() - 1]
     }
 
-    /// With parts exchanged, if the transform is inverse.
+    /// Exchanges the parts of a number, if the transform is inverse.
     pub(in super::super) fn directed(&self, number: Number) -> Number {
         if self.pass.inverse { number.exchanged() } else { number }
     }
 
-    /// Adds roots to the table, and returns where they begin.
+    /// Adds roots to the table. Returns their beginning.
     pub(in super::super) fn add_roots(&mut self, roots: impl Iterator<Item = Complex<f64>>) -> u32 {
         let begin = self.roots.len() as u32;
         self.roots.extend(roots);
@@ -222,7 +222,7 @@ impl<'a> Writer<'a> {
         self.code.barrier(self.pass.is_of_warps());
     }
 
-    /// The place of a thread whose warp's lanes lie so.
+    /// Returns the place of a thread, if the lanes of its warp have this order.
     pub(in super::super) fn here(&mut self, lanes: Lanes) -> Here {
         let (pass, thread) = (self.pass, self.frame.thread);
         let (line, thread) = match lanes {
@@ -276,7 +276,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A thread's butterfly `i` of a stage, and which threads have it, if not all do.
+    /// Returns a thread's butterfly `i` of a stage, and which threads have it, if not all do.
     pub(in super::super) fn butterfly(&mut self, here: &Here, stage: &Stage, i: u32) -> (Reg, Option<Reg>) {
         let (threads, code) = (self.pass.threads, &mut *self.code);
         if !stage.paired {
@@ -298,18 +298,18 @@ impl<'a> Writer<'a> {
         (b, guard)
     }
 
-    /// The address of an element of a line.
+    /// Returns the address of an element of a line.
     pub(in super::super) fn pointer(&mut self, side: usize, here: &Here, element: Reg) -> Reg {
         let index = self.code.scaled_plus(element, self.pass.elements[side], here.begins[side]);
         self.code.end_address(side, self.frame.parameters[side], index)
     }
 
-    /// The offset of a number, in bytes.
+    /// Returns the offset of a number, in bytes.
     pub(in super::super) fn offset(&self, numbers: i64) -> i64 {
         numbers * i64::from(self.pass.real.number())
     }
 
-    /// The elements that lie between a thread's first number of a stage and number `k` of its butterfly `i`.
+    /// Returns the distance from a thread's first number of a stage to number `k` of its butterfly `i`, in elements.
     pub(in super::super) fn element(&self, stage: &Stage, i: u32, k: u32) -> i64 {
         i64::from(i * self.pass.threads + k * stage.apart)
     }
@@ -350,7 +350,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// All stages: from the numbers of the first one's butterflies to the results of the last one's.
+    /// Writes all stages, from the numbers of the first stage's butterflies to the results of the last stage's.
     pub(in super::super) fn transform(&mut self, here: &mut Here, x: &mut Vec<Number>) {
         for s in 0..self.stages.len() {
             let stage = self.stages[s];
@@ -367,7 +367,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The butterflies of a stage, after the multiplications by its roots.
+    /// Writes the butterflies of a stage, after the multiplications by its roots.
     fn stage(&mut self, here: &Here, stage: &Stage, x: &mut [Number], last: bool) {
         let Stage { radix, done, apart, paired } = *stage;
         let begin = if done > 1 { self.add_roots(stage_roots(radix, done)) } else { 0 };
@@ -399,7 +399,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The factors between passes, of the numbers of a butterfly.
+    /// Multiplies the numbers of a butterfly by the factors between passes.
     fn apply_factors(&mut self, here: &Here, stage: &Stage, i: u32, x: &mut [Number]) {
         let Some(factors) = self.pass.factors else { return };
         let (first, guard) = self.butterfly(here, stage, i);
@@ -411,7 +411,7 @@ impl<'a> Writer<'a> {
         super::factors::apply(self.code, &factors, &mut x[numbers]);
     }
 
-    /// The address in shared memory of a place of the thread's line.
+    /// Returns the address in shared memory of a place of the thread's line.
     fn shared_place(&mut self, here: &Here, layout: &Layout, place: Reg) -> Reg {
         let index = match here.line {
             None => place,
@@ -421,12 +421,12 @@ impl<'a> Writer<'a> {
         self.code.scaled_plus(index, self.pass.real.number(), self.frame.shared)
     }
 
-    /// Numbers of shared memory from a place of a line to the next.
+    /// Returns the distance from a place of a line to the next in shared memory, in numbers.
     fn spread(&self, layout: &Layout) -> i64 {
         if layout.across { self.pass.lines.into() } else { 1 }
     }
 
-    /// Results of a stage into shared memory.
+    /// Writes the results of a stage to shared memory.
     fn give(&mut self, here: &Here, stage: &Stage, layout: &Layout, x: &[Number]) {
         if self.in_use {
             self.barrier();
@@ -436,7 +436,8 @@ impl<'a> Writer<'a> {
         let mut first = None;
         for i in 0..self.pass.butterflies(stage) {
             let (b, guard) = self.butterfly(here, stage, i);
-            // Whole runs lie between a thread's butterflies, or each has an address of its own.
+            // If there are whole runs between a thread's butterflies, offsets are constants. Otherwise, each butterfly has an address of
+            // its own.
             let (address, begin) = match first {
                 Some(first) if !stage.paired && threads.is_multiple_of(stage.done) => {
                     (first, i64::from(i * (threads / stage.done) * (run + layout.left_out)))
@@ -456,7 +457,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Numbers of a stage from shared memory, after a barrier.
+    /// Reads the numbers of a stage from shared memory, after a barrier.
     fn take(&mut self, here: &Here, stage: &Stage, layout: &Layout, x: &mut Vec<Number>) {
         let (threads, spread, left_out) = (self.pass.threads, self.spread(layout), layout.left_out);
         let mut first = None;
@@ -487,7 +488,7 @@ impl<'a> Writer<'a> {
         self.in_use = true;
     }
 
-    /// The roots for all numbers of a butterfly but the first, of threads that have it.
+    /// Loads the roots for all numbers of a butterfly except the first one, in threads that have the butterfly.
     fn roots_of(&mut self, [radix, begin, done]: [u32; 3], address: Reg, guard: Option<Reg>) -> Vec<[Reg; 2]> {
         (1..radix)
             .map(|k| {

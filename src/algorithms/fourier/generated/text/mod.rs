@@ -3,11 +3,11 @@
 //! - [`code`]: registers, integers, and real values with pending factors.
 //! - [`butterfly`]: transforms of the numbers of one thread.
 //! - [`factors`]: tables of roots of unity, and factors between the passes of a long transform.
-//! - [`kernel`], [`half`], [`rows`]: a pass; real arrays; short lines.
+//! - [`kernel`], [`half`], [`rows`]: a pass, real arrays, and short lines.
 //! - [`computed`]: lines of expressions, with expressions between two transforms.
 //! - [`convolution`]: lengths with large prime factors.
 //! - [`spectrum`]: half spectra of long real arrays.
-//! - [`fused`]: two passes in a launch.
+//! - [`fused`]: two passes in one launch.
 
 pub(super) mod butterfly;
 pub(super) mod code;

@@ -1,16 +1,16 @@
-//! Short lines: a block's numbers lie in a row, and pass through shared memory in order.
+//! Short lines: the numbers of a block are in a row, and pass through shared memory in order.
 //!
-//! Lanes along a line of few threads would access less than a line of the cache at a time. So a thread takes every number at the distance of
-//! the block's threads, wherever it belongs.
+//! If a line has few threads, lanes along it would access less than a line of the cache at a time. So a thread takes each number at the
+//! distance of the block's threads, for whatever line it is.
 
 use super::code::{Number, Place, SMALL};
 use super::kernel::{Here, Writer};
 use crate::expr::ptx::emit::Reg;
 
-/// Numbers that a thread has under way at once.
+/// The numbers that a thread has in flight at once.
 const AT_ONCE: usize = 16;
 
-/// A number that passes: where it is in shared memory, how far in memory from the thread's first one, and whether it is there.
+/// A number that passes through: its place in shared memory, its distance in memory from the thread's first number, and whether it exists.
 struct Passing {
     shared: Reg,
     offset: i64,
@@ -18,7 +18,7 @@ struct Passing {
 }
 
 impl Writer<'_> {
-    /// The numbers of the first stage.
+    /// Reads the numbers of the first stage.
     pub(in super::super) fn take_rows(&mut self, here: &Here) -> Vec<Number> {
         self.pass_rows(false);
         self.barrier();
@@ -38,7 +38,7 @@ impl Writer<'_> {
         x
     }
 
-    /// The results of the last stage.
+    /// Writes the results of the last stage.
     pub(in super::super) fn give_rows(&mut self, here: &Here, x: &[Number]) {
         if self.pass.radices.len() > 1 {
             self.barrier();
@@ -57,7 +57,7 @@ impl Writer<'_> {
         self.pass_rows(true);
     }
 
-    /// The address in shared memory of the thread's first element.
+    /// Returns the address in shared memory of the thread's first element.
     fn staged_pointer(&mut self, here: &Here) -> Reg {
         let index = match here.line {
             None => here.thread,
@@ -66,11 +66,11 @@ impl Writer<'_> {
         self.code.scaled_plus(index, self.pass.real.number(), self.frame.shared)
     }
 
-    /// All numbers of a block between memory and shared memory.
+    /// Moves all numbers of a block between memory and shared memory.
     fn pass_rows(&mut self, out: bool) {
         let (pass, threads, n) = (self.pass, self.pass.block_threads(), self.pass.length());
         let total = pass.lines * n;
-        // How many numbers there are, if the last block may lack some.
+        // This is the number of all numbers, if the last block may lack some.
         let is_full = pass.axes[0].extent.is_multiple_of(pass.lines);
         let all = (!is_full).then(|| self.code.scaled(self.frame.bound, n));
         let first = self.code.scaled_plus(self.frame.tile, total, self.frame.thread);
@@ -88,7 +88,7 @@ impl Writer<'_> {
                         let inside = self.code.below(index, all);
                         guard = self.code.both(guard, Some(inside));
                     }
-                    // As many places are left out as there are lines before.
+                    // One place is left out for each line before, if the length is even.
                     let line = self.code.quotient(number, n, SMALL);
                     let place = self.code.scaled_plus(line, pass.staged_pitch() - n, number);
                     let shared = self.code.scaled_plus(place, pass.real.number(), self.frame.shared);

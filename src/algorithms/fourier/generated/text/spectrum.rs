@@ -1,7 +1,7 @@
-//! Half spectra of real arrays in a pass of their own: after transforms of pairs that a block does not hold, or before them.
+//! Half spectra of real arrays in a pass of their own. The pass comes after transforms of pairs that a block does not hold, or before them.
 //!
-//! The transform of pairs of numbers has `pairs` elements, and the half spectrum one more. A thread has elements `o` and `pairs - o`; see
-//! [`half`](super::half).
+//! The transform of the pairs of numbers has `pairs` elements, and the half spectrum has one more. A thread has the elements `o` and `pairs
+//! - o`; see [`half`](super::half).
 
 use std::fmt::Write;
 
@@ -12,39 +12,39 @@ use super::kernel::{BOUND, PARAMETERS, PassKernel, SCALE, module};
 use crate::expr::ptx::emit::{Class, op};
 use crate::expr::ptx::target_of;
 
-/// Threads of a block.
+/// The threads of a block.
 const THREADS: u32 = 256;
 
-/// Blocks that a multiprocessor should hold.
+/// The number of blocks that a multiprocessor should hold.
 const BLOCKS: u32 = 4;
 
-/// Half spectra of lines in a row.
+/// The half spectra of lines in a row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in super::super::super) struct SpectrumPass {
     pub(in super::super) real: Real,
-    /// Complex numbers of a line's transform.
+    /// The complex numbers of a line's transform.
     pub(in super::super) pairs: u32,
     pub(in super::super) lines: u32,
-    /// From half spectra to what an inverse transform takes.
+    /// Whether the pass goes from half spectra to the numbers that an inverse transform takes.
     pub(in super::super) inverse: bool,
-    /// As that of a [`LinePass`](super::super::pass::LinePass), as is the next.
+    /// This field, and the next one, are those of a [`LinePass`](super::super::pass::LinePass).
     pub(in super::super) scaled: bool,
     pub(in super::super) split: [bool; 2],
 }
 
 impl SpectrumPass {
-    /// Threads of a line.
+    /// Returns the number of threads of a line.
     fn of_line(&self) -> u32 {
         self.pairs / 2 + 1
     }
 
-    /// Threads that have something to do.
+    /// Returns the number of threads that have something to do.
     pub(in super::super) fn bound(&self) -> u32 {
         self.lines * self.of_line()
     }
 }
 
-/// The kernel of a pass.
+/// Returns the kernel of a pass.
 pub(in super::super::super) fn spectrum(pass: &SpectrumPass, arch: u32) -> PassKernel {
     let (target, version) = target_of(arch);
     let mut code = Code::new(pass.real, target, version);
@@ -58,7 +58,7 @@ pub(in super::super::super) fn spectrum(pass: &SpectrumPass, arch: u32) -> PassK
     let (of_input, of_output) = if pass.inverse { (pass.pairs + 1, pass.pairs) } else { (pass.pairs, pass.pairs + 1) };
     let back = code.less(pass.pairs, o);
     let zero = code.is_zero(o);
-    // Of a transform, element 0 is its own other one.
+    // In a transform, element 0 is its own partner.
     let other = if pass.inverse { back } else { code.chosen(zero, 0, back) };
     let number = |code: &mut Code, memory, of_line, element| {
         let index = code.scaled_plus(line, of_line, element);
@@ -66,7 +66,7 @@ pub(in super::super::super) fn spectrum(pass: &SpectrumPass, arch: u32) -> PassK
     };
     let [from, from_other] = [o, other].map(|element| number(&mut code, input, of_input, element));
     let [to, to_other] = [o, back].map(|element| number(&mut code, output, of_output, element));
-    // Those of the real axis, whose length 32 bits count.
+    // These are the roots of the real axis, whose length fits into 32 bits.
     let levels = Levels::new(2 * pass.pairs);
     let root = Roots { levels, table: roots, guard: there }.root(&mut code, o);
     let place = |address, guard| Place { space: "global", address, offset: 0, guard };
@@ -80,7 +80,7 @@ pub(in super::super::super) fn spectrum(pass: &SpectrumPass, arch: u32) -> PassK
         let numbers = numbers.map(Number::of);
         to_half(&mut code, numbers, root)
     };
-    // There is no element `pairs` of what an inverse transform takes.
+    // The numbers that an inverse transform takes have no element `pairs`.
     let second = if pass.inverse {
         let not = code.e.op(Class::Pred, "not.pred", &[zero]);
         code.both(Some(not), there)

@@ -1,4 +1,4 @@
-//! ptxas takes the kernels: the machine knows no types of registers, and takes any immediate.
+//! Tests that ptxas accepts the kernels. The machine of the other tests does not know the types of registers, and accepts any immediate.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::algorithms::fourier::FftKind;
 use crate::algorithms::fourier::generated::plan::{Plan, plan};
 use crate::algorithms::fourier::generated::text::code::Real;
 
-/// A folder that goes in the end.
+/// A folder that is removed in the end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -27,10 +27,10 @@ impl Drop for Folder {
     }
 }
 
-/// Plans that have kernels of all kinds.
+/// Returns plans that together have all kinds of kernels.
 fn plans(arch: u32) -> Vec<Plan> {
-    // Lines in a row, short and long ones, of prime lengths and others with large factors; real ones, and such whose half spectra have a
-    // pass of their own; fused passes.
+    // There are lines in a row: short and long ones, of prime lengths and of other lengths with large factors. There are real lines, some
+    // of which have their half spectra in a pass of their own. And there are fused passes.
     let shapes: [(&[usize], &[usize], FftKind); 10] = [
         (&[64, 31], &[1], FftKind::Forward),
         (&[64, 1000], &[1], FftKind::Inverse),
@@ -47,7 +47,7 @@ fn plans(arch: u32) -> Vec<Plan> {
     for (shape, axes, kind) in shapes {
         for real in [Real::F32, Real::F64] {
             let plan = plan(real, shape, axes, kind, limits(arch)).expect("a plan");
-            // One architecture is enough for what these change.
+            // The following changes need only one architecture.
             if arch == 90 {
                 plans.push(plan.clone().split([true; 2]).scaled());
             }
@@ -60,7 +60,7 @@ fn plans(arch: u32) -> Vec<Plan> {
     plans
 }
 
-/// Assembles a text into a file beside `base`.
+/// Assembles a text into a file next to `base`.
 fn assemble(ptxas: &Path, base: &Path, arch: u32, text: &str) {
     let (input, cubin) = (base.with_extension("ptx"), base.with_extension("cubin"));
     std::fs::write(&input, text).expect("a temporary file");

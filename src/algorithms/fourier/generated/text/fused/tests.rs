@@ -1,4 +1,4 @@
-//! Fused passes, whose blocks run at once in many orders.
+//! Tests of fused passes. The blocks run at once, in many orders.
 
 use super::{FusedKernel, FusedPair, fused};
 use crate::Complex;
@@ -9,16 +9,16 @@ use crate::algorithms::fourier::generated::tests::{
 };
 use crate::algorithms::fourier::generated::text::code::Real;
 
-/// Transforms of 8 * 12 numbers; how many there are, and how many are a chunk.
+/// Transforms of 8 * 12 numbers, the number of transforms, and the number of them in a chunk.
 const N1: u32 = 8;
 const N2: u32 = 12;
 const COUNT: u32 = 6;
 const EACH: u32 = 2;
 
-/// Orders of blocks.
+/// The seeds of the orders of blocks.
 const SEEDS: std::ops::Range<u64> = 0..8;
 
-/// The passes of these transforms, with so many chunks in the ring.
+/// Returns the passes of these transforms, with `ring` chunks in the ring.
 fn long_transforms(ring: u32) -> FusedPair {
     let (n, chunks) = (N1 * N2, COUNT / EACH);
     let of_chunks = |input: u32, output: u32| LineAxis { rings: [input, output], ..axis(chunks, EACH * n, EACH * n) };
@@ -47,7 +47,7 @@ fn expected() -> Numbers {
     input().chunks((N1 * N2) as usize).flat_map(|x| sums(x, false)).collect()
 }
 
-/// What a pair writes if its blocks go on in some order, and its text is changed.
+/// Returns the output of a pair whose blocks continue in some order, and whose text is changed.
 fn run(pair: &FusedPair, seed: u64, change: impl Fn(&str) -> String) -> Numbers {
     let FusedKernel { text, blocks, threads, shared, roots: [roots_1, roots_2], outer_roots } = fused(pair, 90);
     let ([outer_1, outer_2], x, real) = (outer_roots, input(), pair.passes[0].real);
@@ -72,7 +72,7 @@ fn fused_passes_make_long_transforms() {
     }
 }
 
-/// The text without some of its lines, by their numbers and what they are.
+/// Returns the text without some of its lines. The function gets the number of a line, and the line.
 fn without(text: &str, is_left_out: impl Fn(usize, &str) -> bool) -> String {
     let lines = text.lines().enumerate().filter(|(i, line)| !is_left_out(*i, line));
     lines.map(|(_, line)| format!("{line}\n")).collect()
@@ -82,9 +82,9 @@ fn without(text: &str, is_left_out: impl Fn(usize, &str) -> bool) -> String {
 fn without_a_wait_results_are_wrong() {
     let (pair, expected) = (long_transforms(2), expected());
     let bound = bound(&expected, Real::F64);
-    // The first pass waits for the ring, and the second for the first.
+    // The first pass waits for the ring, and the second pass waits for the first one.
     for wait in 0..2 {
-        // Asks, compares, and goes on.
+        // This asks, compares, and goes on.
         let once = |text: &str| {
             let mut asks = text.lines().enumerate().filter(|(_, line)| line.contains("ld.acquire"));
             let back = asks.nth(wait).expect("a wait").0 + 2;
