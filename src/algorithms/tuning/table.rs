@@ -71,45 +71,45 @@ use Rule::{Range, Threads};
 const BLOCKS: Rule = Range(1, 64);
 
 table! {
-    TransformThreads "transform.threads" "the most threads of a block of `transform` and its kin, by the bytes of a result"
+    TransformThreads "transform.threads" "the most threads of a block of `transform` and similar algorithms, by the bytes of a result"
         [256; 5], Threads, &[64, 128, 256, 512, 1024], &["transform", "fill", "generate", "gather"];
     DifferenceThreads "difference.threads" "the most threads of a block of `adjacent_difference`"
         [256; 5], Threads, &[64, 128, 256, 512, 1024], &["adjacent_difference"];
     ScatterThreads "scatter.threads" "the most threads of a block of `scatter`"
         [256; 5], Threads, &[64, 128, 256, 512, 1024], &["scatter"];
-    SearchThreads "search.threads" "threads of a block of `lower_bound` and `upper_bound`"
+    SearchThreads "search.threads" "the threads of a block of `lower_bound` and `upper_bound`"
         [256; 5], Threads, &[64, 128, 256, 512, 1024], &["lower_bound"];
     ReduceBlocks "reduce.blocks" "the most blocks of `reduce`"
         [1056; 5], Range(1, 65535), &[528, 1024, 1056, 2048, 4096], &["reduce"];
-    ReduceAlone "reduce.alone" "rounds of 8192 items of four bytes that `reduce` leaves to one block"
+    ReduceAlone "reduce.alone" "the most rounds, of 8192 items of four bytes, that `reduce` gives to one block"
         [1; 5], Range(1, 1024), &[1, 2, 4, 8], &["reduce"];
-    ScanTiles "scan.tiles" "tiles of `inclusive_scan` and `exclusive_scan` below which they are made smaller"
+    ScanTiles "scan.tiles" "the number of tiles below which `inclusive_scan` and `exclusive_scan` make tiles smaller"
         [1, 1, 256, 1, 1], Range(1, 65535), &[1, 64, 128, 256, 512], &["inclusive_scan", "exclusive_scan"];
-    ScanPipeline "scan.pipeline" "tiles of 28 KiB from which on `inclusive_scan` and `exclusive_scan` of items in memory are a pipeline"
+    ScanPipeline "scan.pipeline" "the least number of tiles of 28 KiB for which `inclusive_scan` and `exclusive_scan` of items in memory use a pipeline"
         [1024, 1024, 1024, 4096, 4096], Range(2, 1 << 31), &[512, 1024, 2048, 4096, 8192],
         &["inclusive_scan", "exclusive_scan"];
-    ScanSegments "scan.segments" "items up to which scans of short segments have some lanes, a warp or a block for each, by the bytes of an item"
+    ScanSegments "scan.segments" "the most items for which scans of short segments use some lanes, a warp or a block for each segment, by the bytes of an item"
         [1 << 20, 1 << 20, 1 << 20, 1 << 19, 1 << 18], Range(0, 1 << 31),
         &[0, 1 << 14, 1 << 16, 1 << 18, 1 << 19, 1 << 20, 1 << 22], &["segmented_scan"];
-    RunTiles "run.tiles" "tiles of `reduce_by_key`, scans by key or of segments, and `run_length_encode` below which they are made smaller, by the bytes of a key, or of an item of a segment"
+    RunTiles "run.tiles" "the number of tiles below which `reduce_by_key`, scans by key or of segments, and `run_length_encode` make tiles smaller, by the bytes of a key, or of an item of a segment"
         [256; 5], Range(1, 65535), &[64, 128, 192, 256, 384, 512],
         &["reduce_by_key", "scan_by_key", "run_length_encode", "segmented_scan"];
-    SelectBlocks "select.blocks" "tiles a multiprocessor for each turn of `select_if`, `partition` and their kin, which have as few turns as they can"
+    SelectBlocks "select.blocks" "the tiles of each multiprocessor in one round of `select_if`, `partition` and similar algorithms, which take as few rounds as possible"
         [4; 5], BLOCKS, &[1, 2, 3, 4, 6, 8], &["select", "partition"];
-    UniqueBlocks "unique.blocks" "the same of `unique` and `unique_by_key`, by the bytes of a key"
+    UniqueBlocks "unique.blocks" "the tiles of each multiprocessor in one round of `unique` and `unique_by_key`, by the bytes of a key"
         [4; 5], BLOCKS, &[1, 2, 3, 4, 6, 8], &["unique"];
-    HistogramBlocks "histogram.blocks" "the most blocks a multiprocessor of histograms"
+    HistogramBlocks "histogram.blocks" "the most blocks of each multiprocessor in histograms"
         [3; 5], BLOCKS, &[1, 2, 3, 4, 6], &["histogram_even"];
-    HistogramCopies "histogram.copies" "the most copies of a block's counters in histograms, to the next lower power of two"
+    HistogramCopies "histogram.copies" "the most copies of a block's counters in histograms, rounded down to a power of two"
         [32; 5], Range(1, 32), &[4, 8, 16, 32], &["histogram_even"];
-    SortBlocks "sort.blocks" "the most blocks a multiprocessor that count digits in `sort_keys` and `sort_pairs`, by the bytes of a key"
+    SortBlocks "sort.blocks" "the most blocks of each multiprocessor that count digits in `sort_keys` and `sort_pairs`, by the bytes of a key"
         [2; 5], BLOCKS, &[1, 2, 3, 4], &["sort_keys", "sort_pairs"];
-    MergeSearching "merge.searching" "tiles up to which those of `merge` and `sort_by` find their places themselves"
+    MergeSearching "merge.searching" "the most tiles for which each tile of `merge` and `sort_by` finds its own place"
         [1024; 5], Range(0, 1 << 20), &[256, 512, 1024, 2048, 4096, 16_384, 1 << 20],
         &["merge", "sort_by", "sort_pairs_by"];
-    TopKBlocks "top_k.blocks" "the most blocks a multiprocessor of `top_k`"
+    TopKBlocks "top_k.blocks" "the most blocks of each multiprocessor in `top_k`"
         [2; 5], BLOCKS, &[1, 2, 3, 4], &["top_k"];
-    TopKTiles "top_k.tiles" "tiles of 2048 items that a block of `top_k` has at least"
+    TopKTiles "top_k.tiles" "the least number of tiles of 2048 items for a block of `top_k`"
         [8; 5], Range(2, 1024), &[2, 4, 8, 16, 32], &["top_k"];
 }
 
