@@ -5,15 +5,15 @@ use kernel_primitives::prelude::*;
 
 use crate::algorithms::tile::{by_vector, first_of_warp, warp_items};
 
-/// Vectors that a thread of [`difference_tiles`](struct@difference_tiles) has in flight.
+/// The number of vectors that a thread of [`difference_tiles`](struct@difference_tiles) has in flight.
 pub const DIFFERENCE_VECTORS: usize = 4;
 
 // PTX: difference_tiles__Span_f32_Sub has 4 loads and 4 stores of 16 bytes.
 
-/// The kernel of [`algorithms::adjacent_difference`](kernel_primitives::algorithms::adjacent_difference): `out[i] = f(x[i], x[i - 1])`,
-/// and `out[0] = x[0]`; [`warp_items`] a warp, in blocks of any shape.
+/// The kernel of [`algorithms::adjacent_difference`](kernel_primitives::algorithms::adjacent_difference): `out[i] = f(x[i], x[i - 1])`, and
+/// `out[0] = x[0]`. Each warp computes [`warp_items`] items. Blocks may have any shape.
 ///
-/// Anybody may launch it: it is right for any arguments.
+/// Anyone may launch it: its result is right for any arguments.
 #[kernel(max_threads(1024), min_blocks(1))]
 pub fn difference_tiles<S, F>(cx: Block, x: Input<S>, mut out: GlobalMut<S::Item>, f: F)
 where
@@ -38,7 +38,7 @@ where
             // SAFETY: the last one is inside.
             *items = unsafe { x.items_inside(first(v)) };
         }
-        // Another lane has read it, so that it is in the cache next to the multiprocessor.
+        // Another lane has read this item, so it is in the cache next to the multiprocessor.
         for (v, before) in before.iter_mut().enumerate() {
             if let Some(item) = x.get(first(v).wrapping_sub(1)) {
                 *before = item;
@@ -56,7 +56,7 @@ where
             unsafe { out.write_items(first(v), &differences) };
         }
     } else {
-        // The end of the input.
+        // This is the end of the input.
         for v in 0..DIFFERENCE_VECTORS {
             for i in 0..N {
                 let at = first(v) + i;

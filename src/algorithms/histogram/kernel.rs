@@ -8,47 +8,47 @@ use kernel_primitives::simt::{AtomicElement, WARP};
 
 use crate::algorithms::tile::{CONTROL, by_vector};
 
-/// Threads of a block of [`histogram_tiles`](struct@histogram_tiles).
+/// The number of threads of a block of [`histogram_tiles`](struct@histogram_tiles).
 pub const HISTOGRAM_THREADS: usize = 512;
 
-/// Vectors that a thread of [`histogram_tiles`](struct@histogram_tiles) has in flight.
+/// The number of vectors that a thread of [`histogram_tiles`](struct@histogram_tiles) has in flight.
 pub const HISTOGRAM_VECTORS: usize = 4;
 
-/// Which bin an item is in.
+/// Finds the bin of an item.
 pub trait Binning<T: Element>: KernelParam {
-    /// The item's bin; `None` if it is in none.
+    /// Returns the bin of an item, or `None` if it is in no bin.
     fn bin(&self, levels: Global<'_, T>, item: T) -> Option<usize>;
 }
 
 /// A number whose range is divided into bins of equal width: the integers and floats.
 pub trait Binnable: Ordered {
-    /// What the ends of the range are: of integers a larger one, so that the end after the largest value is one too.
+    /// The type of the ends of the range. For integers, it is a larger type, so that the end after the largest value is also a value of it.
     type Bound: Copy + core::fmt::Display;
 
-    /// What tells a number's bin.
+    /// The values that say which bin a number is in.
     type Scale: KernelParam;
 
-    /// For so many bins, one at least, from `low` to `high`; `None` if there is no such range, or not for this type, or more than 2^31 bins
-    /// of floats.
+    /// Returns the scale for `bins` bins, at least one, from `low` to `high`. Returns `None` if there is no such range, if the range is not
+    /// one of this type, or if there are more than 2^31 bins of floats.
     fn scale(low: Self::Bound, high: Self::Bound, bins: usize) -> Option<Self::Scale>;
 
-    /// The bin of a number; `None` outside.
+    /// Returns the bin of a number, or `None` if it is outside.
     fn bin(self, scale: &Self::Scale) -> Option<usize>;
 }
 
-/// The scale of an integer of up to 32 bits: `bins / range` in binary, rounded up, its whole part and the first 64 digits. What
-/// the rounding adds to the product with a distance is less than `1 / range`, which the next whole number is away at least.
+/// The scale of an integer of up to 32 bits: `bins / range` in binary, rounded up. It has the whole part and the first 64 digits. The
+/// rounding adds less than `1 / range` to the product with a distance. The next whole number is at least `1 / range` away.
 #[derive(Clone, Copy, Debug, KernelParam)]
 #[repr(C)]
 pub struct Ratio {
     digits: u64,
     whole: u64,
     low: u32,
-    /// From the lowest number to the highest.
+    /// The distance from the lowest number to the highest.
     extent: u32,
 }
 
-/// The scale of an integer of 64 bits: as [`Ratio`], with 128 digits.
+/// The scale of an integer of 64 bits. It is like [`Ratio`], with 128 digits.
 #[derive(Clone, Copy, Debug, KernelParam)]
 #[repr(C)]
 pub struct LongRatio {
@@ -59,7 +59,7 @@ pub struct LongRatio {
     extent: u64,
 }
 
-/// The range between the ends, if it is one and has only values between `least` and `greatest`.
+/// Returns the length of the range between the ends, if it is a range that has only values between `least` and `greatest`.
 fn range(low: i128, high: i128, least: i128, greatest: i128) -> Option<u128> {
     (least <= low && low < high && high <= greatest + 1).then(|| (high - low) as u128)
 }
@@ -100,7 +100,7 @@ macro_rules! long_integers {
             fn scale(low: i128, high: i128, bins: usize) -> Option<LongRatio> {
                 let range = range(low, high, <$t>::MIN as i128, <$t>::MAX as i128)?;
                 let bins = bins as u128;
-                // The digits by halves, for a rest has up to 64 bits.
+                // The digits are computed in halves, because a remainder has up to 64 bits.
                 let rest = (bins % range) << 64;
                 let digits = ((rest / range) << 64) + ((rest % range) << 64).div_ceil(range);
                 Some(LongRatio {
@@ -158,7 +158,7 @@ macro_rules! floats {
                 }
                 // SAFETY: not below zero, and at most the number of bins, 2^31, but for its rounding.
                 let bin: u32 = unsafe { ((x - scale.low) * scale.factor).to_int_unchecked() };
-                // Rounded, it may be the number of bins.
+                // After the rounding, it may be equal to the number of bins.
                 Some(bin.min(scale.last) as usize)
             }
         }
@@ -172,7 +172,7 @@ floats!(f16 => f32, bf16 => f32, f32 => f32, f64 => f64);
 pub struct EvenBins<T: Binnable>(T::Scale);
 
 impl<T: Binnable> EvenBins<T> {
-    /// So many bins, one at least, from `low` to `high`; `None` if there is no such range, or not for this type.
+    /// Returns `bins` bins, at least one, from `low` to `high`. Returns `None` if there is no such range, or not for this type.
     pub fn new(low: T::Bound, high: T::Bound, bins: usize) -> Option<Self> {
         T::scale(low, high, bins).map(Self)
     }
@@ -185,7 +185,7 @@ impl<T: Binnable> Binning<T> for EvenBins<T> {
     }
 }
 
-/// Bins between levels that ascend: each from its level up to the next one's.
+/// Bins between ascending levels. Each bin goes from its level to the next level.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct LevelBins;
 
@@ -195,7 +195,7 @@ impl<T: Ordered> Binning<T> for LevelBins {
         if !inside(0) {
             return None;
         }
-        // The last level that is not above the item; what is not below the last of all is in no bin.
+        // This finds the last level that is not above the item. An item that is not below the last of all levels is in no bin.
         let (mut at, mut count) = (0, levels.len());
         while count > 1 {
             let half = count >> 1;
@@ -206,15 +206,16 @@ impl<T: Ordered> Binning<T> for LevelBins {
     }
 }
 
-/// Whether items of this type are counted by value, and the values' counts by bin at the end: those of one byte.
+/// Returns whether items of this type are counted by value, and these counts are added by bin at the end. This is so for items of one byte.
 const fn by_value<T: Element>() -> bool {
     size_of::<T>() == 1 && T::ANY_BITS
 }
 
-/// Values of a byte.
+/// The number of values of a byte.
 const VALUES: usize = 256;
 
-/// Counters in the shared memory of a block of [`histogram_tiles`](struct@histogram_tiles), on a device whose blocks have so much.
+/// Returns the number of counters in the shared memory of a block of [`histogram_tiles`](struct@histogram_tiles), on a device whose blocks
+/// have `shared_bytes` bytes.
 pub const fn histogram_counters<T: Element>(shared_bytes: usize) -> usize {
     let most = shared_bytes.saturating_sub(CONTROL) / size_of::<u32>();
     if by_value::<T>() {
@@ -230,13 +231,13 @@ pub const fn histogram_counters<T: Element>(shared_bytes: usize) -> usize {
 // PTX: histogram_tiles__Span_f32_EvenBins_f32_u32 has 8 loads and 0 stores of 16 bytes.
 
 /// The kernel of [`algorithms::histogram_even`](kernel_primitives::algorithms::histogram_even) and
-/// [`algorithms::histogram_ranges`](kernel_primitives::algorithms::histogram_ranges): adds to `counts` how many items are in each bin.
+/// [`algorithms::histogram_ranges`](kernel_primitives::algorithms::histogram_ranges). It adds the number of items in each bin to `counts`.
 ///
-/// A block counts in shared memory, of which the launch has that of [`histogram_counters`], `1 << copies` times side by side, up to 32,
-/// so that lanes with copies of their own never meet in a bank; beyond what that has room for, in `counts` itself. Any number of
-/// blocks, of which none has 2^32 items.
+/// A block counts in shared memory, for which the launch gives the bytes of [`histogram_counters`]. There are `1 << copies` copies of a
+/// counter next to each other, at most 32, so lanes with copies of their own never access the same bank. If the copies have no room, blocks
+/// count in `counts` itself. The launch may have any number of blocks, and no block may have 2^32 items.
 ///
-/// Anybody may launch it: it is right for any arguments.
+/// Anyone may launch it: its result is right for any arguments.
 #[kernel(threads(HISTOGRAM_THREADS), min_blocks(2))]
 pub fn histogram_tiles<S, B, C>(
     cx: Block,
@@ -266,12 +267,12 @@ pub fn histogram_tiles<S, B, C>(
         }));
         cx.barrier();
         let value = cx.thread_rank();
-        // Whole warps.
+        // These are whole warps.
         if value < VALUES as u32 {
             let total = total_of(cx, own, value as usize, WARP.ilog2());
             // SAFETY: as above.
             let bin = bin(unsafe { transmute_copy::<u8, S::Item>(&(value as u8)) });
-            // Values next to each other are often in one bin: one of them adds for all.
+            // Neighbouring values are often in one bin, so one lane adds for all of them.
             let before = cx.shuffle_up(FULL_MASK, bin as u64, 1, WARP);
             let head = cx.lane() == 0 || before != bin as u64;
             let total = warp_reduce_by_heads(cx, total, head, Add);
@@ -283,7 +284,7 @@ pub fn histogram_tiles<S, B, C>(
         clear(cx, own, bins << copies);
         let copy = cx.lane() & ((1 << copies) - 1);
         by_vector!(S, for_each::<S; VECTOR>(cx, x, |item: S::Item| {
-            // In 32 bits: there are no more bins than counters.
+            // 32 bits are enough, because there are no more bins than counters.
             if let Some(bin) = binning.bin(levels, item).map(|bin| bin.min(u32::MAX as usize) as u32)
                 && bin < bins as u32
             {
@@ -310,7 +311,7 @@ pub fn histogram_tiles<S, B, C>(
     }
 }
 
-/// Clears the first counters; a barrier.
+/// Clears the first counters. It ends with a barrier.
 fn clear(cx: Block, counters: SharedArray<'_, u32>, count: usize) {
     let mut at = cx.thread_rank() as usize;
     while at < count {
@@ -321,7 +322,8 @@ fn clear(cx: Block, counters: SharedArray<'_, u32>, count: usize) {
     cx.barrier();
 }
 
-/// The sum of the copies of a counter, after the barrier after the counting. Lanes begin at different copies, in different banks.
+/// Returns the sum of the copies of a counter. A barrier comes after the counting, and before this. Lanes begin at different copies, which
+/// are in different banks.
 fn total_of(cx: Block, counters: SharedArray<'_, u32>, counter: usize, copies: u32) -> u32 {
     let mut total = 0u32;
     for turn in 0..1u32 << copies {
@@ -332,7 +334,7 @@ fn total_of(cx: Block, counters: SharedArray<'_, u32>, counter: usize, copies: u
     total
 }
 
-/// Calls a function with each of the thread's items: of each of the block's tiles, `HISTOGRAM_VECTORS` vectors of `N`.
+/// Calls a function with each item of the thread. The thread has `HISTOGRAM_VECTORS` vectors of `N` items of each tile of the block.
 fn for_each<S: Source<Item: Element>, const N: usize>(cx: Block, x: Input<S>, f: impl Fn(S::Item)) {
     let stride = HISTOGRAM_THREADS * N;
     let tile = stride * HISTOGRAM_VECTORS;

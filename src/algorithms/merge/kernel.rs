@@ -1,8 +1,8 @@
 //! The kernels of merges.
 //!
-//! A block makes a tile of the result. Where in both runs the tile's items come from is where two diagonals cut the *merge
-//! path*: of the result's first `d` items, how many are of the first run. The items lie in shared memory then, where each thread
-//! finds its own part by the same search and merges it one item after the other (Green, McColl and Bader, 2012).
+//! A block makes a tile of the result. Two diagonals cut the *merge path*, and the cuts say where in both runs the tile's items come from:
+//! a cut is the number of items of the first run among the result's first `d` items. Then the items are in shared memory. There, each
+//! thread finds its own part by the same search, and merges it item by item (Green, McColl and Bader, 2012).
 
 use core::marker::PhantomData;
 
@@ -17,13 +17,13 @@ mod share;
 
 pub(crate) use share::{Share, place_of_item, put, write_out};
 
-/// Threads of a block of [`merge_tiles`](struct@merge_tiles).
+/// The number of threads of a block of [`merge_tiles`](struct@merge_tiles).
 pub const MERGE_THREADS: usize = 256;
 
-/// Threads of a block of [`merge_splits`](struct@merge_splits).
+/// The number of threads of a block of [`merge_splits`](struct@merge_splits).
 pub const MERGE_SPLIT_THREADS: usize = 256;
 
-/// Items of a thread of merges and merge sorts, whose keys and values have so many bytes: a power of two.
+/// Returns the number of items of a thread of merges and merge sorts, by the bytes of keys and values. It is a power of two.
 pub(crate) const fn items(key: usize, value: usize) -> usize {
     match if key > value { key } else { value } {
         0..=4 => 16,
@@ -34,13 +34,14 @@ pub(crate) const fn items(key: usize, value: usize) -> usize {
     }
 }
 
-/// Items that a thread merges, of a tile of so many a thread: an odd number, so that threads which look at the same item of their
-/// own, or take the same step of a search, meet in few banks. The last threads have none.
+/// Returns the number of items that a thread merges, for a tile of `items` items for each thread. It is odd, so threads that look at the
+/// same item of their own, or take the same step of a search, access the same bank only rarely. The last threads have no items.
 const fn merged_items(items: usize) -> usize {
     if items > 2 { items + 1 } else { items }
 }
 
-/// Items of a tile of [`merge_tiles`](struct@merge_tiles) whose keys and values have these sizes; 0 for keys alone. A power of two.
+/// Returns the number of items of a tile of [`merge_tiles`](struct@merge_tiles) whose keys and values have these sizes, or size 0 for keys
+/// alone. It is a power of two.
 pub const fn merge_tile_items(key: usize, value: usize) -> usize {
     MERGE_THREADS * items(key, value)
 }
@@ -48,7 +49,7 @@ pub const fn merge_tile_items(key: usize, value: usize) -> usize {
 /// No value.
 pub(crate) type Nothing = [u8; 0];
 
-/// Elements of a vector of 16 bytes, or one.
+/// The number of elements of a vector of 16 bytes, or one.
 const fn vector<T: Element>() -> usize {
     <Span<T> as Source>::VECTOR
 }
@@ -101,7 +102,7 @@ impl<K: Element, V: Element> MergeStorage<K, V> {
     pub(crate) const KEYS: usize = 2 * size_of::<u64>();
     pub(crate) const VALUES: usize = Self::KEYS + (Self::places::<K>() * size_of::<K>()).next_multiple_of(16);
 
-    /// Of a tile and what threads merge after it; each run has up to a vector more at either end.
+    /// The places for a tile, and for the items that threads merge after it. Each run has up to a vector more at both ends.
     const fn places<T: Element>() -> usize {
         MERGE_THREADS * merged_items(items(size_of::<K>(), size_of::<V>())) + 4 * vector::<T>()
     }
@@ -113,32 +114,32 @@ unsafe impl<K: Element, V: Element> SharedStorage for MergeStorage<K, V> {
     const ALIGN: usize = 16;
 }
 
-/// What a pass of merges merges.
+/// The runs that a pass of merges merges.
 #[derive(Clone, Copy, Debug, KernelParam)]
 #[repr(C)]
 pub struct MergePass {
-    /// Items of a run, or 0 if each input is one.
+    /// The number of items of a run, or 0 if each input is one run.
     pub run: usize,
-    /// How many of the first items of a run are wanted: nothing after them is read or written but the rest of a vector.
+    /// The number of the first items of a run that are needed. Later items are neither read nor written, except the rest of a vector.
     pub keep: usize,
 }
 
 impl MergePass {
-    /// All of one input and all of another.
+    /// One run is the whole of one input, and the other run is the whole of another input.
     pub const INPUTS: Self = Self { run: 0, keep: usize::MAX };
 }
 
-/// Two runs that are merged, and where their result begins.
+/// Two runs that are merged, and the beginning of their result.
 #[derive(Clone, Copy)]
 struct Runs {
     out: usize,
-    /// Where each begins in its input.
+    /// The beginning of each run in its input.
     begins: [usize; 2],
     lens: [usize; 2],
 }
 
 impl Runs {
-    /// Those that the result's item `first` is of: of both inputs, or of the one input's runs, each second and the one before it.
+    /// Returns the runs of the result's item `first`: both inputs, or a pair of successive runs of one input.
     fn at(first: usize, [a, b]: [usize; 2], MergePass { run, keep }: MergePass) -> Self {
         if run == 0 {
             Self { out: 0, begins: [0, 0], lens: [a, b] }
@@ -150,14 +151,14 @@ impl Runs {
         }
     }
 
-    /// How many of the result's first `diagonal` items are of the first run, at least and at most.
+    /// Returns the least and the greatest possible number of items of the first run among the result's first `diagonal` items.
     #[inline(always)]
     fn bounds(&self, diagonal: usize) -> [usize; 2] {
         [diagonal.saturating_sub(self.lens[1]), diagonal.min(self.lens[0])]
     }
 }
 
-/// A fault unless runs are of a power of two of items and, since one input is given twice, `b` has all that `a` has.
+/// Faults unless the number of items of a run is a power of two and `b` has all items of `a`, because one input is given twice.
 #[track_caller]
 fn require_runs(cx: Block<'_>, a: usize, b: usize, MergePass { run, .. }: MergePass) {
     if run > 0 {
@@ -166,7 +167,7 @@ fn require_runs(cx: Block<'_>, a: usize, b: usize, MergePass { run, .. }: MergeP
     }
 }
 
-/// Whether of two items that a diagonal lies between, the `at`th of the first run and its opposite, the first run's comes first.
+/// Returns whether item `at` of the first run comes before the opposite item of the second run. The diagonal lies between the two items.
 ///
 /// # Safety
 /// `at` is within the bounds of the diagonal, and not the last.
@@ -184,8 +185,8 @@ where
     }
 }
 
-/// Finds where the tiles of [`merge_tiles`](struct@merge_tiles), of `tile` items, begin: of each, how many items of its first run come
-/// before. A thread a tile.
+/// Finds the beginnings of the tiles of [`merge_tiles`](struct@merge_tiles), of `tile` items: for each tile, the number of items of its
+/// first run that come before it. Each thread has one tile.
 #[kernel(launch(pub(crate)), threads(MERGE_SPLIT_THREADS))]
 pub fn merge_splits<S, T, C>(
     cx: Block,
@@ -221,12 +222,12 @@ pub fn merge_splits<S, T, C>(
 
 // PTX: merge_tiles__Span_u32_Span_u32_Less has 12 loads and 15 stores of 16 bytes, staged.
 
-/// Merges sorted runs two by two; stable. A tile of [`merge_tile_items`] of the result a block.
+/// Merges sorted runs two by two. The merge is stable. Each block makes a tile of [`merge_tile_items`] items of the result.
 ///
-/// If `pass.run` is 0, the items of `a` and those of `b` are one run each, and `out` has a place for all. Else the runs
-/// lie in `a`, of so many items each but the last one, a multiple of the tile and a power of two, and `b` is `a` again;
-/// `out` may be shorter. `splits` are those of [`merge_splits`](struct@merge_splits), or none: then the block's warps
-/// search themselves.
+/// If `pass.run` is 0, all items of `a` are one run and all items of `b` are the other, and `out` has a place for each item. Otherwise, the
+/// runs are in `a`, each with `pass.run` items except the last one. This number is a multiple of the tile and a power of two. `b` is `a`
+/// again, and `out` may be shorter. `splits` are the results of [`merge_splits`](struct@merge_splits), or are empty. If they are empty, the
+/// warps of the block search themselves.
 #[kernel(launch(pub(crate)), threads(MERGE_THREADS), min_blocks(4))]
 pub fn merge_tiles<S, T, C>(
     cx: Block,
@@ -246,7 +247,7 @@ pub fn merge_tiles<S, T, C>(
     by_merged_items!(S::Item, Nothing, tile::<S, T, Span<Nothing>, Span<Nothing>, C; ITEMS>(cx, (a, b), &mut out, values, splits, pass, &order, &shared));
 }
 
-/// As [`merge_tiles`](struct@merge_tiles), with a value a key that goes where its key goes.
+/// Works as [`merge_tiles`](struct@merge_tiles), with a value for each key. A value goes to the place of its key.
 #[kernel(launch(pub(crate)), threads(MERGE_THREADS), min_blocks(4), equal_len(out, values_out))]
 pub fn merge_tiles_pairs<S, T, X, Y, C>(
     cx: Block,
@@ -330,7 +331,7 @@ fn tile<S, T, X, Y, C, const ITEMS: usize>(
         let split = |tile: usize| splits.get(tile).unwrap_or(0);
         [split(cx.block_rank()), if end == all { runs.lens[0] as u64 } else { split(cx.block_rank() + 1) }]
     };
-    // With a comparator that is no order, the splits may say anything within their bounds, and in memory anything.
+    // If the comparator is not an order, the splits may have any value within their bounds. In memory, they may have any value at all.
     let len = (end - begin) as u32;
     let [least, most] = runs.bounds(begin);
     let from = (from as usize).max(least).min(most);
@@ -363,7 +364,7 @@ fn tile<S, T, X, Y, C, const ITEMS: usize>(
         return;
     }
 
-    // Both runs lie in shared memory as on their boundaries in the input.
+    // In shared memory, both runs have the same alignment to vectors as in the input.
     let key_places = places::<S::Item>(&[own(0), own(1)]);
     let value_places = places::<X::Item>(&[own(0), own(1)]);
     // SAFETY: there is room for both runs, with what is left of the vectors at their ends; barriers come before and after.
@@ -398,7 +399,8 @@ fn tile<S, T, X, Y, C, const ITEMS: usize>(
     }
 }
 
-/// Where two pieces of inputs, each a first item and a length, begin in shared memory, so that vectors of both lie on their boundaries.
+/// Returns the beginnings of two pieces of inputs in shared memory, where vectors of both keep their alignment. A piece is a first item and
+/// a length.
 fn places<T: Element>([a, b]: &[(usize, usize); 2]) -> [u32; 2] {
     let vector = const { vector::<T>() };
     let skip = [a.0 % vector, b.0 % vector];
@@ -406,7 +408,8 @@ fn places<T: Element>([a, b]: &[(usize, usize); 2]) -> [u32; 2] {
     [skip[0] as u32, (second + skip[1]) as u32]
 }
 
-/// Begins to copy a piece of an input to shared memory, from `place`, by vectors of `N`, also what they have at its ends.
+/// Begins to copy a piece of an input to shared memory, from `place`, by vectors of `N` items. It also copies the other items of the
+/// vectors at its ends.
 ///
 /// # Safety
 /// There is room, and nobody else accesses it until a barrier after [`Input::wait_for_copies`].
@@ -421,7 +424,7 @@ unsafe fn stage<S: Source<Item: Element>, const N: usize>(
     let (first, place) = (first - skip, place as usize - skip);
     let len = if len == 0 { 0 } else { skip + len } as u32;
     let mut at = cx.thread_rank() * N as u32;
-    // One look at all vectors, so that there is little more to do for each than to copy it.
+    // All vectors are checked at once, so that little more than the copy remains for each.
     if x.len().saturating_sub(first) >= len.next_multiple_of(N as u32) as usize && x.is_aligned::<N>(first) {
         while at < len {
             // SAFETY: inside and aligned; the caller's contract.
@@ -444,7 +447,7 @@ unsafe fn stage<S: Source<Item: Element>, const N: usize>(
     }
 }
 
-/// Copies a piece of a run to `out`, from `first`, by vectors of `N`.
+/// Copies a piece of a run to `out`, from `first`, by vectors of `N` items.
 ///
 /// # Safety
 /// Nobody else accesses these places of the result, nor those of the last vector after them.

@@ -1,4 +1,5 @@
-//! The first kernel of sorts by any comparator: tiles. [`merge_tiles`](struct@kernel_primitives::kernels::device::merge_tiles) does the rest.
+//! The first kernel of sorts by any comparator, which sorts tiles. [`merge_tiles`](struct@kernel_primitives::kernels::device::merge_tiles)
+//! does the rest.
 
 use kernel_primitives::functor::Comparator;
 use kernel_primitives::input::{Source, Span};
@@ -7,32 +8,33 @@ use kernel_primitives::prelude::*;
 use crate::algorithms::merge::kernel::{Nothing, by_element, by_items, items, put, write_out};
 use crate::algorithms::tile::{CONTROL, has_little_shared};
 
-/// Threads of a block of [`merge_sort_tiles`](struct@merge_sort_tiles).
+/// The number of threads of a block of [`merge_sort_tiles`](struct@merge_sort_tiles).
 pub const MERGE_SORT_THREADS: usize = 512;
 
-/// Items of a thread where a block has all of the input, if there are not many.
+/// The number of items of a thread if a block has all of the input and there are only a few items.
 const FEW: usize = 4;
 
-/// Items of a thread where there are more than that, or in half a tile.
+/// The number of items of a thread if there are more items than that, or if a block has half a tile.
 const SOME: usize = 8;
 
-/// Items of a tile of [`merge_sort_tiles`](struct@merge_sort_tiles) whose keys and values have these sizes; 0 for keys alone. A power of
-/// two, and a multiple of [`merge_tile_items`](kernel_primitives::kernels::device::merge_tile_items).
+/// Returns the number of items of a tile of [`merge_sort_tiles`](struct@merge_sort_tiles) whose keys and values have these sizes, or size 0
+/// for keys alone. It is a power of two, and a multiple of [`merge_tile_items`](kernel_primitives::kernels::device::merge_tile_items).
 pub const fn merge_sort_tile_items(key: usize, value: usize) -> usize {
     MERGE_SORT_THREADS * items(key, value)
 }
 
-/// The tiles of [`merge_sort_tiles`](struct@merge_sort_tiles), and how much shared memory a launch says they take.
+/// The tiles of [`merge_sort_tiles`](struct@merge_sort_tiles), and the shared memory that a launch gives for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MergeSortShape {
-    /// Items of a tile: [`merge_sort_tile_items`], or half as many on devices with little shared memory and where there are few pairs.
+    /// The number of items of a tile. It is [`merge_sort_tile_items`], or half of it on devices with little shared memory and for few
+    /// pairs.
     pub tile: usize,
-    /// Bytes of shared memory.
+    /// The bytes of shared memory.
     pub shared_bytes: usize,
 }
 
 impl MergeSortShape {
-    /// That of keys and values of these sizes on a device whose blocks have so much shared memory.
+    /// Returns the shape for keys and values of these sizes on a device whose blocks have `shared_bytes` bytes of shared memory.
     pub const fn of(key: usize, value: usize, shared_bytes: usize) -> Self {
         let (items, [all, half]) = (items(key, value), bytes(key, value));
         if all <= LITTLE || items == 1 || all + CONTROL <= shared_bytes {
@@ -42,7 +44,8 @@ impl MergeSortShape {
         }
     }
 
-    /// That of tiles of half as many items, so that twice as many run at a time; the same for items of which a tile has few.
+    /// Returns the shape with half as many items in a tile, so that twice as many tiles run at a time. If a tile has few items, returns the
+    /// same shape.
     pub const fn halved(self, key: usize, value: usize) -> Self {
         if items(key, value) > SOME {
             Self { tile: MERGE_SORT_THREADS * SOME, shared_bytes: bytes(key, value)[1] }
@@ -52,22 +55,22 @@ impl MergeSortShape {
     }
 }
 
-/// Bytes of the shared memory of a tile: its keys, then its values; and of one of half as many items.
+/// Returns the bytes of shared memory of a tile with its keys and then its values, and the bytes of half a tile.
 const fn bytes(key: usize, value: usize) -> [usize; 2] {
     let tile = merge_sort_tile_items(key, value);
     let all = (tile * key).next_multiple_of(16) + (tile * value).next_multiple_of(16);
     [all, all / 2]
 }
 
-/// What tiles of some keys and values take more than, and do not fit in on devices with little shared memory.
+/// If a tile takes more bytes than this, it may not fit on devices with little shared memory.
 const LITTLE: usize = 48 << 10;
 
 const fn tile_of(items: usize) -> usize {
     MERGE_SORT_THREADS * items
 }
 
-/// Calls a function with the number of items as its last constant: of a tile that has all of the input, if that is short; of half a
-/// tile, if there is no shared memory for a whole one; and else of a whole one.
+/// Calls a function with the number of items as its last constant. If the input is short, a tile has all of it. Without shared memory for a
+/// whole tile, it is half a tile. Otherwise, it is a whole tile.
 macro_rules! by_shape {
     ($cx:expr, $len:expr, $k:ty, $v:ty, $shared:ident, $f:ident::<$($g:ty),*; ITEMS>($($arg:expr),*)) => {{
         let is_half = $shared.len() * size_of::<u64>() < const { bytes(size_of::<$k>(), size_of::<$v>())[0] };
@@ -95,9 +98,9 @@ macro_rules! by_shape {
 
 // PTX: merge_sort_tiles__Span_u32_Less has 4 loads and 4 stores of 16 bytes.
 
-/// Sorts each tile of the launch's [`MergeSortShape`]; stable. A tile a block.
+/// Sorts each tile of the launch's [`MergeSortShape`]. The sort is stable. Each block sorts one tile.
 ///
-/// Anybody may launch it: it is right for any arguments.
+/// Anyone may launch it: its result is right for any arguments.
 #[kernel(threads(MERGE_SORT_THREADS), min_blocks(2))]
 pub fn merge_sort_tiles<S, C>(cx: Block, x: Input<S>, mut out: GlobalMut<S::Item>, order: C, shared: SharedSlice<u64>)
 where
@@ -108,9 +111,9 @@ where
     by_shape!(cx, x.len(), S::Item, Nothing, shared, tile::<S, Span<Nothing>, C; ITEMS>(cx, x, &mut out, values, order));
 }
 
-/// As [`merge_sort_tiles`](struct@merge_sort_tiles), with a value a key that goes where its key goes.
+/// Works as [`merge_sort_tiles`](struct@merge_sort_tiles), with a value for each key. A value goes to the place of its key.
 ///
-/// Anybody may launch it: it is right for any arguments.
+/// Anyone may launch it: its result is right for any arguments.
 #[kernel(threads(MERGE_SORT_THREADS), min_blocks(2), equal_len(out, values_out))]
 pub fn merge_sort_tiles_pairs<S, X, C>(
     cx: Block,
@@ -130,7 +133,7 @@ pub fn merge_sort_tiles_pairs<S, X, C>(
     by_shape!(cx, x.len(), S::Item, X::Item, shared, tile::<S, X, C; ITEMS>(cx, x, &mut out, values, order));
 }
 
-/// The values, and where they go.
+/// The values, and the places where they go.
 type Values<'v, 'i, 'k, X> = (Input<'i, X>, &'v mut GlobalMut<'k, <X as Source>::Item>);
 
 fn tile<S, X, C, const ITEMS: usize>(
@@ -172,7 +175,7 @@ fn tile<S, X, C, const ITEMS: usize>(
     }
 }
 
-/// The items from `first`, and zeros after the last one.
+/// Returns the items from `first`, and zeros after the last item.
 pub(crate) fn read<S: Source<Item: Element>, const ITEMS: usize>(x: Input<'_, S>, first: usize) -> [S::Item; ITEMS] {
     if let Some(items) = x.items::<ITEMS>(first) {
         return items;

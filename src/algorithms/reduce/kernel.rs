@@ -7,18 +7,18 @@ use kernel_primitives::prelude::*;
 
 use crate::algorithms::tile::by_vector;
 
-/// Threads of a block of [`reduce_tiles`](struct@reduce_tiles).
+/// The number of threads of a block of [`reduce_tiles`](struct@reduce_tiles).
 pub const REDUCE_THREADS: usize = 512;
 
-/// Vectors that a thread of [`reduce_tiles`](struct@reduce_tiles) has in flight.
+/// The number of vectors that a thread of [`reduce_tiles`](struct@reduce_tiles) has in flight.
 pub const REDUCE_VECTORS: usize = 4;
 
 // PTX: reduce_tiles__Span_f32_Sum has 4 loads and 0 stores of 16 bytes.
 // PTX: reduce_tiles__Span_f16_Sum has 4 loads and 0 stores of 16 bytes.
 
-/// The kernel of [`algorithms::reduce`](kernel_primitives::algorithms::reduce): reduces `x` to `out`. Each block reduces its share, and
-/// the last one to be done with it what those amount to: `chain` has the memory of a [`Chain`] of all blocks of the epoch `epoch`, or
-/// none if there is one block.
+/// The kernel of [`algorithms::reduce`](kernel_primitives::algorithms::reduce): reduces `x` to `out`. Each block reduces its share. The
+/// block that finishes last also reduces the results of all shares. `chain` has the memory of a [`Chain`] of all blocks of the epoch
+/// `epoch`, or is empty if there is one block.
 #[kernel(launch(pub(crate)), threads(REDUCE_THREADS), min_blocks(2))]
 pub fn reduce_tiles<S, R>(
     cx: Block,
@@ -53,7 +53,8 @@ pub fn reduce_tiles<S, R>(
     }
 }
 
-/// This thread's part of one of as many shares as there are blocks: `REDUCE_VECTORS` vectors of `N` items at a time.
+/// Reduces this thread's part of a share. There are as many shares as blocks. A thread reads `REDUCE_VECTORS` vectors of `N` items at a
+/// time.
 fn total_of<S: Source, R: Reduction<S::Item>, const N: usize>(
     cx: Block,
     x: Input<S>,
@@ -74,7 +75,7 @@ fn total_of<S: Source, R: Reduction<S::Item>, const N: usize>(
                 }
             }
         } else {
-            // The end of the input.
+            // This is the end of the input.
             for v in 0..REDUCE_VECTORS {
                 let first = first + v * stride;
                 if let Some(items) = x.items::<N>(first) {

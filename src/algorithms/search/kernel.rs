@@ -7,10 +7,9 @@ use kernel_primitives::simt::WARP;
 use crate::algorithms::tile::by_vector;
 
 /// The kernel of [`algorithms::lower_bound`](kernel_primitives::algorithms::lower_bound) and, with `UPPER`,
-/// [`algorithms::upper_bound`](kernel_primitives::algorithms::upper_bound): a thread a query, in blocks of
-/// any shape.
+/// [`algorithms::upper_bound`](kernel_primitives::algorithms::upper_bound). Each thread searches for one query. Blocks may have any shape.
 ///
-/// Anybody may launch it: it is right for any arguments.
+/// Anyone may launch it: its result is right for any arguments.
 #[kernel(max_threads(1024), min_blocks(1))]
 pub fn search_tiles<S, Q, const UPPER: bool>(
     cx: Block,
@@ -27,13 +26,13 @@ pub fn search_tiles<S, Q, const UPPER: bool>(
     }
 }
 
-/// How many items come before the bound: those, at the beginning, of which `before` is true. No more is read than it takes: of a power of
-/// two of items, a search with as many steps for every query would read one more each.
+/// Returns the number of items before the bound: the items at the beginning for which `before` is true. It reads no more items than
+/// necessary. A search with the same number of steps for each query would read one item more if the number of items is a power of two.
 pub(crate) fn bound<S: Source>(sorted: Input<S>, before: impl Fn(S::Item) -> bool) -> usize {
     by_vector!(S, bound_by::<S, _; VECTOR>(sorted, before))
 }
 
-/// As [`bound`], by one vector of `N` items in place of the last steps.
+/// Works as [`bound`], with one vector of `N` items instead of the last steps.
 fn bound_by<S: Source, F: Fn(S::Item) -> bool, const N: usize>(sorted: Input<S>, before: F) -> usize {
     let len = sorted.len();
     let has_vectors = N > 2 && S::IN_MEMORY && sorted.is_aligned::<N>(0);
@@ -59,8 +58,8 @@ fn bound_by<S: Source, F: Fn(S::Item) -> bool, const N: usize>(sorted: Input<S>,
     at
 }
 
-/// How many of `count` come before the bound: those, at the beginning, of which `before` is true. The warp's lanes ask about 32 places
-/// at once.
+/// Returns how many of `count` places come before the bound: the places at the beginning for which `before` is true. The lanes of the warp
+/// test 32 places at once.
 pub(crate) fn warp_bound(cx: Block<'_>, count: usize, before: impl Fn(usize) -> bool) -> usize {
     let (mut at, mut rest) = (0, count);
     let lane = cx.lane() as usize;
@@ -69,7 +68,7 @@ pub(crate) fn warp_bound(cx: Block<'_>, count: usize, before: impl Fn(usize) -> 
         let probe = (lane + 1) * step - 1;
         let found = cx.ballot(FULL_MASK, probe < rest && before(at + probe)).count_ones() as usize;
         at += found * step;
-        // The later probe is not before the bound.
+        // The next probe is not before the bound.
         rest = if found < WARP as usize { (step - 1).min(rest) } else { rest - found * step };
     }
     at

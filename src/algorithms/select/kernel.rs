@@ -12,14 +12,15 @@ use crate::algorithms::tile::warps::{WarpStorage, add_by_warp, announce, copy_ou
 
 // PTX: select_tiles__Span_u32_Constant_BindSecond_LessThan_u32_false has 1 loads and 0 stores of 16 bytes, staged.
 
-/// The kernel of [`algorithms::select_if`](kernel_primitives::algorithms::select_if) and the algorithms like it: the items that
-/// `choice` keeps, of as many as there are both items and flags, go to `out`, in order, and how many they are to
-/// `count`. A tile a block, of so many `batches`, of which the input's first may begin inside a vector: see
-/// [`StagedTiles`](kernel_primitives::kernels::device::StagedTiles). `chain` has the memory of a [`Chain`] of all tiles of the epoch `epoch`, or none
-/// if there is one tile.
+/// The kernel of [`algorithms::select_if`](kernel_primitives::algorithms::select_if) and similar algorithms. The items that `choice` keeps
+/// go to `out`, in order, and their number goes to `count`. It looks at as many items as there are both items and flags. Each block has one
+/// tile of `batches` batches. The first tile may begin inside a vector of the input; see
+/// [`StagedTiles`](kernel_primitives::kernels::device::StagedTiles). `chain` has the memory of a [`Chain`] of all tiles of the epoch
+/// `epoch`, or is empty if there is one tile.
 ///
-/// With `REST` the others go after them: the first at the end of the input's length if `!in_order`, and so on to the front; else in order.
-/// Then it must be known where they begin: a first launch, with `out` empty, adds to `count` how many are kept.
+/// With `REST`, the other items go to `out`, too. If `in_order`, they follow in order. Otherwise they fill the input's length from its end:
+/// the first one is the last. If `in_order`, the place where they begin must be known: a first launch, with `out` empty, adds to `count`
+/// how many items are kept.
 #[kernel(launch(pub(crate)), threads(STAGE_THREADS), min_blocks(4))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn select_tiles<S, F, C, const REST: bool>(
@@ -62,7 +63,7 @@ pub fn select_tiles<S, F, C, const REST: bool>(
     );
 }
 
-/// What one block selects.
+/// The work of one block.
 struct Selection<'a, 'k, S, F, C> {
     cx: Block<'k>,
     x: Input<'k, S>,
@@ -76,9 +77,9 @@ struct Selection<'a, 'k, S, F, C> {
     only_count: bool,
 }
 
-/// One tile: each warp has a part of it in shared memory, asks for each item, and moves those that are kept to the
-/// front of the part while the first one waits for what the tiles before have kept.
-// On the host a frame for each shape, of which one is there at a time.
+/// Selects in one tile. Each warp has a part of the tile in shared memory. It tests each item, and moves the items to keep to the front of
+/// the part. Meanwhile the first warp waits for the counts of the tiles before.
+// On the host, each shape has a frame of its own, and only one frame exists at a time.
 fn select_tile<S, F, C, const N: usize, const TOGETHER: usize, const REST: bool>(
     selection: Selection<'_, '_, S, F, C>,
     items: SharedArray<'_, S::Item>,

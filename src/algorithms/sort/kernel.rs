@@ -1,8 +1,8 @@
 //! The kernels of radix sorts.
 //!
-//! A sort of many tiles counts the digits of all passes first, by one read of the keys. Each pass then moves the keys once, as
-//! "Onesweep" does (Adinets and Merrill, 2022): a block ranks its tile by the digit, learns from the tiles before it where each
-//! digit's keys go, and writes them there, ordered by digit, so that neighbouring threads mostly write neighbouring elements.
+//! A sort of many tiles first counts the digits of all passes, and reads the keys once for this. Then each pass moves the keys once, as
+//! "Onesweep" does (Adinets and Merrill, 2022). A block ranks its tile by the digit. From the tiles before, it learns where the keys of
+//! each digit go. It writes them there, ordered by digit, so that neighbouring threads mostly write neighbouring elements.
 
 use core::marker::PhantomData;
 
@@ -19,21 +19,21 @@ mod sweep;
 pub use count::{begin_digits, count_digits, count_digits_bytes};
 pub use sweep::{SORT_AHEAD, SortPass, sort_sweep, sort_sweep_pairs};
 
-/// Threads of a block of the kernels of a sort.
+/// The number of threads of a block of the kernels of a sort.
 pub const SORT_THREADS: usize = 512;
-/// The most keys that the launches of one pass have between them what others wait for: a count of so many has a flag beside it
-/// in a word.
+/// A launch has fewer keys than this, so that a count of keys and its flag fit into a word. A pass of more keys has several launches.
 pub const SORT_PORTION: usize = 1 << 30;
 
-/// Values of a digit.
+/// The number of values of a digit.
 const DIGITS: usize = 256;
-/// Items of a thread of [`sort_tile`](struct@sort_tile) and [`sort_sweep`](struct@sort_sweep) by the sizes of a key and
-/// a value: as many as two blocks on a multiprocessor have registers for and, on one of an H200, shared memory.
+/// The number of items of a thread of [`sort_tile`](struct@sort_tile) and [`sort_sweep`](struct@sort_sweep), by the sizes of a key and a
+/// value. Two blocks on a multiprocessor have registers for this many items. On a multiprocessor of an H200, they also have shared memory
+/// for them.
 const fn items(key: usize, value: usize) -> usize {
     match (key, value) {
         (..=4, ..=4) => 16,
         (..=8, 0) => 12,
-        // Eleven bytes and their keys take more registers than the oldest architecture has.
+        // With eleven items, values of one byte and their keys take more registers than the oldest architecture has.
         (..=8, 1) => 10,
         // Two blocks fit on an A100, too.
         (..=8, ..=4) => 11,
@@ -44,7 +44,7 @@ const fn items(key: usize, value: usize) -> usize {
     }
 }
 
-/// As [`items`], on devices whose blocks have 64 KiB of shared memory and no more.
+/// Works as [`items`], for devices whose blocks have only 64 KiB of shared memory.
 const fn fewer_items(key: usize, value: usize) -> usize {
     let mut items = items(key, value);
     while items > 1 && tile_bytes(key, value, items) > 52 << 10 {
@@ -57,24 +57,23 @@ const fn fewer_items(key: usize, value: usize) -> usize {
     if items > 0 { items } else { 1 }
 }
 
-/// Items of a tile of [`sort_tile`](struct@sort_tile) and [`sort_sweep`](struct@sort_sweep) whose keys and values have
-/// these sizes; 0 for keys alone. On devices with little shared memory there are fewer: see [`SortShape`].
+/// The number of items of a tile of [`sort_tile`](struct@sort_tile) and [`sort_sweep`](struct@sort_sweep) whose keys and values have these
+/// sizes, or size 0 for keys alone. On devices with little shared memory, a tile has fewer items: see [`SortShape`].
 pub const fn sort_tile_items(key: usize, value: usize) -> usize {
     SORT_THREADS * items(key, value)
 }
 
-/// The tiles of [`sort_tile`](struct@sort_tile) and [`sort_sweep`](struct@sort_sweep), and how much shared memory a launch says
-/// they take.
+/// The tiles of [`sort_tile`](struct@sort_tile) and [`sort_sweep`](struct@sort_sweep), and the shared memory that a launch gives for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SortShape {
-    /// Items of a tile.
+    /// The number of items of a tile.
     pub tile: usize,
-    /// Bytes of shared memory.
+    /// The bytes of shared memory.
     pub shared_bytes: usize,
 }
 
 impl SortShape {
-    /// That of keys and values of these sizes on a device whose blocks have so much shared memory.
+    /// Returns the shape for keys and values of these sizes on a device whose blocks have `shared_bytes` bytes of shared memory.
     pub const fn of(key: usize, value: usize, shared_bytes: usize) -> Self {
         let items = items(key, value);
         let all = RadixRankStorage::<SORT_THREADS>::BYTES + tile_bytes(key, value, items);
@@ -83,7 +82,7 @@ impl SortShape {
     }
 }
 
-/// Calls a function with the number of items as its last constant, and as its last argument the storage that they take.
+/// Calls a function with the number of items as its last constant, and with their storage as its last argument.
 macro_rules! with_items {
     ($items:expr, $k:ty, $v:ty, $f:ident($($arg:expr),* $(,)?), $shared:ident) => {
         match const { $items } {
@@ -101,7 +100,7 @@ macro_rules! with_items {
 }
 use with_items;
 
-/// Calls a function with the number of items that there is shared memory for.
+/// Calls a function with the number of items for which there is shared memory.
 macro_rules! by_shared {
     ($cx:ident, $k:ty, $v:ty, $f:ident $args:tt, $shared:ident) => {
         if has_less::<$k, $v>($cx, &$shared) {
@@ -113,7 +112,7 @@ macro_rules! by_shared {
 }
 use by_shared;
 
-/// As `by_shared`, with fewer items where they do for so many keys.
+/// Works as `by_shared`, with fewer items if they are enough for `len` keys.
 macro_rules! by_len {
     ($cx:ident, $len:expr, $k:ty, $v:ty, $f:ident $args:tt, $shared:ident) => {
         if const { fewer_items(size_of::<$k>(), size_of::<$v>()) >= 2 } && $len <= SORT_THREADS * 2 {
@@ -129,7 +128,7 @@ macro_rules! by_len {
     };
 }
 
-/// Whether a launch has shared memory for the tiles of devices with little of it alone; never where code is for others.
+/// Returns whether a launch has shared memory only for the tiles of devices with little of it. Code for other devices always returns false.
 fn has_less<K, V>(cx: Block<'_>, shared: &SharedSlice<'_, u64>) -> bool {
     let [less, most] = const {
         let (key, value) = (size_of::<K>(), size_of::<V>());
@@ -141,17 +140,17 @@ fn has_less<K, V>(cx: Block<'_>, shared: &SharedSlice<'_, u64>) -> bool {
 /// No value.
 type Nothing = [u8; 0];
 
-/// Bytes of the shared memory of a tile with so many items a thread.
+/// Returns the bytes of shared memory of a tile with this many items for each thread.
 const fn tile_bytes(key: usize, value: usize, items: usize) -> usize {
     let tile = SORT_THREADS * items;
     (KEYS + (tile * key).next_multiple_of(16) + tile * value).next_multiple_of(16)
 }
 
-/// Where a tile's shared memory has its number, and where its keys begin.
+/// The places of a tile's number and of its keys in the shared memory of the tile.
 const TICKET: usize = DIGITS * size_of::<u64>();
 const KEYS: usize = TICKET + 16;
 
-/// The shared memory of a tile: a word a digit, the tile's number, the keys, the values.
+/// The shared memory of a tile: a word for each digit, the number of the tile, the keys, and the values.
 struct SortTileStorage<K, V, const ITEMS: usize>(PhantomData<(K, V)>);
 
 impl<K: SortKey, V: Element, const ITEMS: usize> SortTileStorage<K, V, ITEMS> {
@@ -174,13 +173,13 @@ struct Digit {
 }
 
 impl Digit {
-    /// The digit of the next of the bits `begin..end` of keys that are [`Turned`] so, eight at most.
+    /// Returns the digit of the first eight bits of `begin..end`, or of fewer bits, for keys that are [`Turned`] in this way.
     #[inline(always)]
     fn of_bits(begin: u32, end: u32, turned: u64) -> Self {
         let bits = end.saturating_sub(begin).min(8);
-        // No bits: all have the digit 0, and a shift by all of a key's bits is none.
+        // If there are no bits, all keys have the digit 0. A shift by all bits of a key is not possible.
         let begin = if bits == 0 { 0 } else { begin };
-        // Of a byte, which tells the compiler that a digit is one.
+        // The mask has a byte. This tells the compiler that a digit is a byte.
         Self { begin, mask: ((1 << bits) - 1) & 0xff, flip: (turned >> (begin & 63)) as u32 }
     }
 
@@ -190,7 +189,7 @@ impl Digit {
     }
 }
 
-/// A tile's keys, warp-striped; after the end those that come last.
+/// Reads the keys of a tile, warp-striped. After the end, it returns keys that come last.
 #[inline(always)]
 fn read_keys<K: SortKey, const ITEMS: usize>(cx: Block<'_>, tile: Global<'_, K>, turned: u64) -> [K; ITEMS] {
     let mut keys = [Turned(turned).of_bits(K::Bits::ALL); ITEMS];
@@ -198,7 +197,7 @@ fn read_keys<K: SortKey, const ITEMS: usize>(cx: Block<'_>, tile: Global<'_, K>,
     keys
 }
 
-/// Puts a thread's items at their places in shared memory.
+/// Puts the items of a thread at their places in shared memory.
 ///
 /// # Safety
 /// The places of the block's threads are a permutation of `to`'s, and nobody else accesses them between two barriers.
@@ -210,12 +209,12 @@ unsafe fn scatter<T: Element, const ITEMS: usize>(to: SharedArray<'_, T>, places
     }
 }
 
-/// Sorts up to one tile of keys; stable. The launch has one block.
+/// Sorts at most one tile of keys. The sort is stable. The launch has one block.
 ///
-/// `out` is as long as `keys`, a tile of the launch's [`SortShape`] at most: more are a fault. `begin..end` are the sort bits, and `turned` is
-/// that of [`Turned::of`] for the keys and the direction.
+/// `out` is as long as `keys`, which has at most a tile of the launch's [`SortShape`]: more keys are a fault. `begin..end` are the sort
+/// bits, and `turned` is the result of [`Turned::of`] for the keys and the direction.
 ///
-/// Anybody may launch it: it is right for any arguments.
+/// Anyone may launch it: its result is right for any arguments.
 #[kernel(threads(SORT_THREADS), min_blocks(1), equal_len(keys, out))]
 pub fn sort_tile<K: SortKey>(
     cx: Block,
@@ -231,9 +230,9 @@ pub fn sort_tile<K: SortKey>(
     by_len!(cx, keys.len(), K, Nothing, tile(cx, (keys, &mut out), None, bits, &mut ranks), shared);
 }
 
-/// As [`sort_tile`](struct@sort_tile), with a value a key that goes where its key goes.
+/// Works as [`sort_tile`](struct@sort_tile), with a value for each key. A value goes to the place of its key.
 ///
-/// Anybody may launch it: it is right for any arguments.
+/// Anyone may launch it: its result is right for any arguments.
 #[kernel(threads(SORT_THREADS), min_blocks(1), equal_len(keys, out, values, values_out))]
 pub fn sort_tile_pairs<K: SortKey, V: Element>(
     cx: Block,

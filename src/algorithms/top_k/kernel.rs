@@ -1,41 +1,41 @@
-//! The kernels of the first few of many.
+//! The kernels that find the first few of many items.
 //!
-//! Each block goes through its share of the input once and keeps the first `k` of it; one block then does the same with what those have
-//! kept. After a few tiles hardly an item comes before the `k`th so far, so that what remains is to read.
+//! Each block goes through its share of the input once, and keeps the first `k` items of it. Then one block does the same with the items
+//! that all blocks have kept. After a few tiles, almost no item comes before the `k`th item so far, so only reading remains.
 
 use kernel_primitives::block::{block_top_k_by, block_top_k_of_sorted};
 use kernel_primitives::functor::Turned;
 use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 
-/// Threads of a block of these kernels.
+/// The number of threads of a block of these kernels.
 pub const TOP_K_THREADS: usize = 256;
 
-/// The most that they find.
+/// The most items that they find.
 pub const TOP_K_MOST: usize = 1024;
 
-/// Items that a thread reads at once.
+/// The number of items that a thread reads at once.
 const READ: usize = 8;
 
-/// Candidates of a thread that a block sorts.
+/// The number of candidates of a thread that a block sorts.
 const ITEMS: usize = 8;
 
-/// Candidates that a block has room for.
+/// The number of candidates for which a block has room.
 const CAPACITY: usize = TOP_K_THREADS * ITEMS;
 
-/// The most blocks whose keys [`top_k_last`](struct@top_k_last) looks at: four of its rounds have a key of each.
+/// The most blocks whose keys [`top_k_last`](struct@top_k_last) looks at. Four of its rounds have a key of each block.
 pub const TOP_K_BLOCKS: usize = 4 * TOP_K_TILE;
 
-/// Items of a tile.
+/// The number of items of a tile.
 pub const TOP_K_TILE: usize = TOP_K_THREADS * READ;
 
 // PTX: top_k_tiles__Span_f32 has 2 loads and 0 stores of 16 bytes.
 
-/// Finds the first `k` of each block's share, sorted: the first blocks as many as `more` says have `tiles + 1` tiles,
-/// the others `tiles`. A share has `k` items at least, and `k` is at most [`TOP_K_MOST`].
+/// Finds the first `k` items of each block's share, and sorts them. The first `more` blocks have `tiles + 1` tiles, and the other blocks
+/// have `tiles`. A share has at least `k` items, and `k` is at most [`TOP_K_MOST`].
 ///
-/// The order is that of keys [`Turned`] so. Of `n` blocks, block `b` writes its `i`th key to `keys[i * n + b]` and, unless `places` is
-/// empty, to `places` where in `x` it is.
+/// The order is that of keys that are [`Turned`] by `turned`. Of `n` blocks, block `b` writes its `i`th key to `keys[i * n + b]`. Unless
+/// `places` is empty, it also writes the key's place in `x` to the same index of `places`.
 #[kernel(launch(pub(crate)), threads(TOP_K_THREADS), min_blocks(2))]
 pub fn top_k_tiles<S>(
     cx: Block,
@@ -53,7 +53,7 @@ pub fn top_k_tiles<S>(
     let block = cx.block_rank();
     let first = (block * tiles + block.min(more)) * TOP_K_TILE;
     let tiles = (tiles + (block < more) as usize) as u32;
-    // With their bits in reverse, the tiles of an input that ascends come in an order in which few of them have anything new.
+    // The tiles come in the order of their reversed bits. If the input ascends, only few tiles have new candidates in this order.
     let bits = u32::BITS - tiles.saturating_sub(1).leading_zeros();
     let (found, indices) =
         block_top_k_by::<ITEMS, CAPACITY, READ, _, _>(cx, &mut shared, 1 << bits, k, Turned(turned), |round: usize| {
@@ -76,7 +76,8 @@ pub fn top_k_tiles<S>(
     }
 }
 
-/// This thread's items of the tile that begins at `tile`, their places after `first`, and a bit for each that the input has.
+/// Returns this thread's items of the tile that begins at `tile`, their places relative to `first`, and a bit for each item that the input
+/// has.
 fn tile_of<S: Source<Item: Element>>(
     cx: Block<'_>,
     x: Input<'_, S>,
@@ -91,7 +92,7 @@ fn tile_of<S: Source<Item: Element>>(
     }
 }
 
-/// As [`tile_of`], by vectors of `N`.
+/// Works as [`tile_of`], with vectors of `N` items.
 fn items_of<S: Source<Item: Element>, const N: usize>(
     cx: Block<'_>,
     x: Input<'_, S>,
@@ -120,7 +121,8 @@ fn items_of<S: Source<Item: Element>, const N: usize>(
     (items, core::array::from_fn(|i| (place(i) - first) as u32), bits)
 }
 
-/// Finds the first `k` of what the blocks of [`top_k_tiles`](struct@top_k_tiles) have found, sorted. One block.
+/// Finds the first `k` of the items that the blocks of [`top_k_tiles`](struct@top_k_tiles) have found, and sorts them. The launch has one
+/// block.
 #[kernel(launch(pub(crate)), threads(TOP_K_THREADS), min_blocks(1))]
 pub fn top_k_last<K: SortKey>(
     cx: Block,
@@ -140,7 +142,7 @@ pub fn top_k_last<K: SortKey>(
     }
 }
 
-/// As [`top_k_last`](struct@top_k_last), with the values that belong to them, by their places.
+/// Works as [`top_k_last`](struct@top_k_last), and also writes the values of the keys, which it finds by their places.
 #[kernel(launch(pub(crate)), threads(TOP_K_THREADS), min_blocks(1))]
 pub fn top_k_last_pairs<K, X>(
     cx: Block,
@@ -172,11 +174,11 @@ pub fn top_k_last_pairs<K, X>(
     }
 }
 
-/// The first `k` of the keys, and for each the number of its block times `k`, and of the key among that one's. Those of
-/// a block come in the order of their places, and the blocks' too: of equal keys the one with the lowest number has the
-/// lowest place.
+/// Returns the first `k` keys. For each, also returns the number of its block times `k`, plus the number of the key in its block. The keys
+/// of a block are in the order of their places, and so are the blocks. So among equal keys, the key with the lowest number has the lowest
+/// place.
 ///
-/// The first keys of all blocks come first: hardly one after the first few of each is looked at.
+/// The first keys of all blocks come first, so it looks at few keys after the first ones of each block.
 fn last_of<K: SortKey>(
     cx: Block<'_>,
     keys: Global<'_, K>,
@@ -185,7 +187,7 @@ fn last_of<K: SortKey>(
     shared: &mut Shared<'_, TopKStorage<K, CAPACITY>>,
 ) -> ([K; ITEMS], [u32; ITEMS]) {
     let rounds = keys.len().div_ceil(TOP_K_TILE);
-    // One at least, of both, lest the compiler think of a division by 0.
+    // Both are at least one. Otherwise the compiler would assume that a division by 0 is possible.
     let k = k.max(1);
     let blocks = ((keys.len() / k) as u32).max(1);
     cx.require_at_most(blocks as usize, TOP_K_BLOCKS);
@@ -204,7 +206,7 @@ fn last_of<K: SortKey>(
     })
 }
 
-/// Where the key of a number stands, of so many keys.
+/// Returns the index of the key with this number, among `keys` keys.
 #[inline(always)]
 fn position(number: usize, keys: usize, k: usize) -> usize {
     let k = k.max(1);

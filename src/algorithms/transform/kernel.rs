@@ -6,7 +6,7 @@ use kernel_primitives::prelude::*;
 
 use crate::algorithms::tile::{by_vector, first_of_warp, warp_items};
 
-/// Vectors that a thread of [`transform_tiles`](struct@transform_tiles) has in flight.
+/// The number of vectors that a thread of [`transform_tiles`](struct@transform_tiles) has in flight.
 pub const fn transform_vectors<S: Source>() -> usize {
     match S::IN_FLIGHT {
         0 => 4,
@@ -16,10 +16,10 @@ pub const fn transform_vectors<S: Source>() -> usize {
 
 // PTX: transform_tiles__Span_u32_Identity_SpanMut_u32 has 1 loads and 1 stores of 16 bytes.
 
-/// The kernel of [`algorithms::transform`](kernel_primitives::algorithms::transform): `out[i] = f(x[i])`,
-/// [`warp_items`](kernel_primitives::kernels::device::warp_items) a warp, in blocks of any shape.
+/// The kernel of [`algorithms::transform`](kernel_primitives::algorithms::transform): `out[i] = f(x[i])`. Each warp transforms
+/// [`warp_items`](kernel_primitives::kernels::device::warp_items) items. Blocks may have any shape.
 ///
-/// Anybody may launch it: it is right for any arguments.
+/// Anyone may launch it: its result is right for any arguments.
 #[kernel(max_threads(1024), min_blocks(1))]
 pub fn transform_tiles<S, F, O>(cx: Block, x: Input<S>, mut out: Output<O>, f: F)
 where
@@ -48,7 +48,7 @@ where
             unsafe { out.write_items(first + v * stride, &items.map(|item| f.apply(item))) };
         }
     } else {
-        // The end of the input.
+        // This is the end of the input.
         for v in 0..VECTORS {
             for i in 0..N {
                 let index = first + v * stride + i;
@@ -61,13 +61,13 @@ where
     }
 }
 
-/// Items of a thread of [`scatter_tiles`](struct@scatter_tiles).
+/// The number of items of a thread of [`scatter_tiles`](struct@scatter_tiles).
 pub const SCATTER_ITEMS: usize = 8;
 
-/// The kernel of [`algorithms::scatter`](kernel_primitives::algorithms::scatter): `out[at[i]] = x[i]`, [`warp_items`](kernel_primitives::kernels::device::warp_items) a
-/// warp, in blocks of any shape; a place outside is a fault.
+/// The kernel of [`algorithms::scatter`](kernel_primitives::algorithms::scatter): `out[at[i]] = x[i]`. Each warp scatters
+/// [`warp_items`](kernel_primitives::kernels::device::warp_items) items. Blocks may have any shape. A place outside is a fault.
 ///
-/// Anybody may launch it: it is right for any arguments.
+/// Anyone may launch it: its result is right for any arguments.
 #[kernel(max_threads(1024), min_blocks(1))]
 pub fn scatter_tiles<S, I>(cx: Block, x: Input<S>, at: Input<I>, mut out: GlobalMut<S::Item>)
 where
@@ -76,7 +76,7 @@ where
 {
     let (first, stride) = (first_of_warp::<1>(cx, SCATTER_ITEMS), const { warp_items(1, 1) });
     let len = x.len().min(at.len());
-    // Rounds of single items, so that a warp reads side by side whatever the types; all reads before all writes.
+    // Each round has single items, so that a warp reads contiguous items of any type. All reads come before all writes.
     let mut values = [S::Item::ZERO; SCATTER_ITEMS];
     let mut places = [0; SCATTER_ITEMS];
     for round in 0..SCATTER_ITEMS {
@@ -86,7 +86,7 @@ where
         }
     }
     for round in 0..SCATTER_ITEMS {
-        // Any index may be there, so none can stand for no item.
+        // Any index may be in `places`, so no index can stand for a missing item.
         if first + round * stride < len {
             // SAFETY: as for the permutations of `transform_tiles`, which may name a place twice.
             unsafe { out.write(places[round], values[round]) };

@@ -12,7 +12,7 @@ use crate::algorithms::tile::staged::STAGE_THREADS;
 use crate::algorithms::tile::staged::{Part, STAGE_WARPS, by_vectors, items, lead, most_batches};
 use crate::algorithms::tile::warps::{WarpStorage, add_by_warp, announce, copy_out, prefix};
 
-/// Bytes of an item of a tile of [`unique_tiles`](struct@unique_tiles).
+/// Returns the bytes of an item of a tile of [`unique_tiles`](struct@unique_tiles).
 pub const fn unique_bytes<K: Source, V: Source, const VALUES: bool>() -> usize {
     size_of::<K::Item>() + if VALUES { size_of::<V::Item>() } else { 0 }
 }
@@ -34,10 +34,10 @@ unsafe impl<K: Source, V: Source, const VALUES: bool> SharedStorage for UniqueSt
 // PTX: unique_tiles__Span_u32_Constant_u8_false has 1 loads and 0 stores of 16 bytes, staged.
 
 /// The kernel of [`algorithms::unique`](kernel_primitives::algorithms::unique) and
-/// [`unique_by_key`](kernel_primitives::algorithms::unique_by_key): the first item of each run of equal keys goes to
-/// `out_keys`, with `VALUES` the value beside it to `out_values`, and how many there are to `count`. A tile a block, of
-/// so many `batches`, of which the input's first may begin inside a vector: see [`StagedTiles`](kernel_primitives::kernels::device::StagedTiles).
-/// `chain` has the memory of a [`Chain`] of all tiles of the epoch `epoch`, or none if there is one tile.
+/// [`unique_by_key`](kernel_primitives::algorithms::unique_by_key). The first item of each run of equal keys goes to `out_keys`. With
+/// `VALUES`, its value goes to `out_values`. The number of runs goes to `count`. Each block has one tile of `batches` batches. The first
+/// tile may begin inside a vector of the input; see [`StagedTiles`](kernel_primitives::kernels::device::StagedTiles). `chain` has the
+/// memory of a [`Chain`] of all tiles of the epoch `epoch`, or is empty if there is one tile.
 #[kernel(launch(pub(crate)), threads(STAGE_THREADS), min_blocks(4))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn unique_tiles<K, V, const VALUES: bool>(
@@ -79,9 +79,9 @@ pub fn unique_tiles<K, V, const VALUES: bool>(
     );
 }
 
-/// One tile.
+/// Processes one tile.
 #[allow(clippy::too_many_arguments, reason = "a part of the kernel")]
-// On the host a frame for each shape, of which one is there at a time.
+// On the host, each shape has a frame of its own, and only one frame exists at a time.
 fn unique_tile_of<K, V, const N: usize, const TOGETHER: usize, const VALUES: bool>(
     cx: Block,
     keys: Input<K>,
@@ -120,7 +120,7 @@ fn unique_tile_of<K, V, const N: usize, const TOGETHER: usize, const VALUES: boo
     announce(cx, &chain, tile, total as u64);
     // SAFETY: the warp's own part.
     unsafe {
-        // The values first, for which the keys must still be in their places.
+        // The values come first, because the keys must still be in their places.
         if let Some(in_values) = in_values {
             let mut heads = part.heads(keys);
             part.compact(in_values, |_, at| heads(&part.vector(in_keys, at), at));

@@ -1,4 +1,4 @@
-//! A thread's share of a tile in shared memory, and the way of items into it and out of it.
+//! The share of a thread of a tile in shared memory. Also the functions that put items into the tile and write them from it.
 
 use kernel_primitives::functor::{Comparator, Direction, Sort};
 use kernel_primitives::prelude::*;
@@ -12,7 +12,7 @@ struct Head<K> {
     key: K,
 }
 
-/// What a block merges, in shared memory.
+/// The runs that a block merges, in shared memory.
 pub(crate) struct Share<'k, K, V> {
     pub(crate) keys: SharedArray<'k, K>,
     pub(crate) values: SharedArray<'k, V>,
@@ -22,7 +22,7 @@ pub(crate) struct Share<'k, K, V> {
 }
 
 impl<K: Element, V: Element> Share<'_, K, V> {
-    /// Merges the items from `diagonal`; what is after the end is unspecified.
+    /// Merges the items from `diagonal`. Items after the end are unspecified.
     ///
     /// # Safety
     /// There is an item at least, and all of them may be read.
@@ -36,7 +36,8 @@ impl<K: Element, V: Element> Share<'_, K, V> {
         order.have_sorted(ThreadMerge { share: self, diagonal, keys, values });
     }
 
-    /// Whether keys of both runs, which are in order, are compared [by value](SortKey::is_by_value). The same for all threads.
+    /// Returns whether the keys of both runs, which are in order, can be compared [by value](SortKey::is_by_value). All threads get the
+    /// same result.
     ///
     /// # Safety
     /// As for [`merge`](Self::merge).
@@ -56,7 +57,7 @@ impl<K: Element, V: Element> Share<'_, K, V> {
         all
     }
 
-    /// As [`merge`](Self::merge).
+    /// Works as [`merge`](Self::merge).
     ///
     /// # Safety
     /// As there.
@@ -69,7 +70,7 @@ impl<K: Element, V: Element> Share<'_, K, V> {
     ) {
         let [a, b] = self.lens;
         let diagonal = diagonal.min(a + b);
-        // In bytes, which step without a multiplication.
+        // Places are in bytes, because a step of bytes needs no multiplication.
         let bytes = const { size_of::<K>() as u32 };
         // SAFETY: of items only.
         let key = |at: u32| unsafe { self.keys.load_at(at as usize) };
@@ -85,8 +86,8 @@ impl<K: Element, V: Element> Share<'_, K, V> {
                 at = half + 1;
             }
         }
-        // A run without items stands where the other does. Threads read all the time, up to the last item of both and also what lies
-        // between them.
+        // A run without items gets the place of the other run. Threads always read, up to the last item of both runs, including the items
+        // between the runs.
         let begins = [
             if a > 0 { self.key_places[0] } else { self.key_places[1] },
             if b > 0 { self.key_places[1] } else { self.key_places[0] },
@@ -105,7 +106,7 @@ impl<K: Element, V: Element> Share<'_, K, V> {
             let take_second = (second.at < ends[1]) & ((first.at >= ends[0]) | order.before(second.key, first.key));
             let taken = if take_second { second } else { first };
             keys[i] = taken.key;
-            // Beyond the end there is nothing to take.
+            // After the end, there is no item to take.
             if size_of::<V>() > 0 && (i as u32) < a + b - diagonal {
                 let to_value = if take_second { to_value[1] } else { to_value[0] };
                 // SAFETY: of items only.
@@ -118,7 +119,7 @@ impl<K: Element, V: Element> Share<'_, K, V> {
     }
 }
 
-/// A thread's merge, before it is known what by. Who makes one sees to the contract of [`Share::merge`].
+/// A thread's merge before the comparator is known. Its maker is responsible for the contract of [`Share::merge`].
 struct ThreadMerge<'a, 'k, K, V, const ITEMS: usize> {
     share: &'a Share<'k, K, V>,
     diagonal: u32,
@@ -158,21 +159,22 @@ impl<K: Element, V: Element, const ITEMS: usize> Sort<K> for ThreadMerge<'_, '_,
     }
 }
 
-/// Where a vector of a tile stands in shared memory if a thread has so many items. Threads write four vectors each, and neighbours
-/// read neighbours: either way eight that are accessed at once lie in different banks. With an odd number, so do single items.
+/// Returns the place of a vector of a tile in shared memory, if a thread has `ITEMS` items. Threads write four vectors each, and neighbours
+/// read neighbouring vectors. In both cases, eight vectors that are accessed at once are in different banks. If `ITEMS` is odd, this is
+/// also true for single items.
 #[inline(always)]
 fn place_of_vector<const ITEMS: usize>(vector: u32) -> u32 {
     if const { ITEMS.is_multiple_of(2) } { vector ^ (vector >> 3 & 3) } else { vector }
 }
 
-/// Where an item stands.
+/// Returns the place of an item.
 #[inline(always)]
 pub(crate) fn place_of_item<T: Element, const ITEMS: usize>(item: u32) -> usize {
     let vector = const { vector::<T>() as u32 };
     (place_of_vector::<ITEMS>(item / vector) * vector + item % vector) as usize
 }
 
-/// Puts each thread's items of a tile, blocked, where [`write_out`] finds them.
+/// Puts each thread's items of a tile, blocked, at the places where [`write_out`] finds them.
 ///
 /// # Safety
 /// The array has a place for each item, and nobody else accesses it until the next barrier.
@@ -200,8 +202,8 @@ pub(crate) unsafe fn put<T: Element, const N: usize, const ITEMS: usize>(
     }
 }
 
-/// Writes a tile's `len` items to `out`, from `first`: neighbours write neighbouring vectors. Nobody wants those
-/// after `len` in the last one.
+/// Writes the `len` items of a tile to `out`, from `first`. Neighbouring threads write neighbouring vectors. It may also write the places
+/// after `len` in the last vector, which nobody needs.
 ///
 /// # Safety
 /// All items were [`put`] before a barrier, and nobody else accesses them or the places of the result.
@@ -215,7 +217,7 @@ pub(crate) unsafe fn write_out<T: Element, const N: usize, const ITEMS: usize>(
     let vector = |k: usize| k as u32 * cx.block_threads() + cx.thread_rank();
     // SAFETY: the caller's contract.
     let items = |vector: u32| unsafe { array.load_items::<N>(place_of_vector::<ITEMS>(vector) as usize * N) };
-    // One look at all vectors, so that there is little more to do for each than to write it.
+    // All vectors are checked at once, so that little more than the write remains for each.
     if out.len().saturating_sub(first) >= len.next_multiple_of(N as u32) as usize && out.is_aligned::<N>(first) {
         for k in 0..const { ITEMS.div_ceil(N) } {
             let vector = vector(k);

@@ -1,4 +1,4 @@
-//! The digits of all passes, counted by one read of the keys.
+//! Counts the digits of all passes, with one read of the keys.
 
 use core::marker::PhantomData;
 
@@ -8,8 +8,8 @@ use kernel_primitives::view::SharedStorage;
 use super::{DIGITS, Digit, SORT_THREADS};
 use crate::algorithms::tile::{CONTROL, has_little_shared};
 
-/// Counts how often each digit of each pass occurs: adds to `counts[pass * stride + digit]`, where pass `p` sorts by the eight
-/// bits of `begin..end` from `begin + 8 * p`. Any number of blocks.
+/// Counts how often each digit of each pass occurs, and adds the counts to `counts[pass * stride + digit]`. Pass `p` sorts by the eight
+/// bits of `begin..end` from `begin + 8 * p`. The launch may have any number of blocks.
 #[kernel(launch(pub(crate)), threads(SORT_THREADS), min_blocks(2))]
 pub fn count_digits<K: SortKey>(
     cx: Block,
@@ -37,7 +37,8 @@ pub fn count_digits<K: SortKey>(
     }
 }
 
-/// As [`count_digits`](struct@count_digits), with so many copies of a counter, next to each other, for as many lanes.
+/// Works as [`count_digits`](struct@count_digits), with `COPIES` copies of a counter next to each other. As many lanes have a copy of their
+/// own.
 fn count<K: SortKey, const COPIES: usize>(
     cx: Block<'_>,
     keys: Global<'_, K>,
@@ -59,7 +60,7 @@ fn count<K: SortKey, const COPIES: usize>(
         at += SORT_THREADS * 4;
     }
     cx.barrier();
-    // Lanes with different copies never meet in a bank, unless their digits are an odd number apart.
+    // Lanes with different copies never access the same bank, unless the difference of their digits is odd.
     let copy = cx.lane() as usize % copies;
     let own = shared.array::<u32>(copy * size_of::<u32>(), size_of::<K>() * DIGITS * copies - copy);
     let count = |key: K, passes: u32| {
@@ -92,7 +93,7 @@ fn count<K: SortKey, const COPIES: usize>(
     }
 }
 
-/// Calls a function with each of the keys that the thread has of all, about 64 bytes of them at once.
+/// Calls a function with each key of the thread. A thread reads about 64 bytes of keys at a time.
 fn for_each_key<K: SortKey>(cx: Block<'_>, keys: Global<'_, K>, f: impl Fn(K)) {
     if const { size_of::<K>() > 4 } {
         for_each_of_tiles::<K, 8>(cx, keys, f);
@@ -127,7 +128,7 @@ unsafe impl<K: Element, const COPIES: usize> SharedStorage for DigitCounts<K, CO
     const ALIGN: usize = 16;
 }
 
-/// Copies of a counter: up to 64 KiB of counters.
+/// Returns the number of copies of a counter. All counters take up to 64 KiB.
 const fn counter_copies(key: usize) -> usize {
     if key > 4 { 8 } else { 16 }
 }
@@ -136,14 +137,14 @@ const fn counters_bytes(key: usize, copies: usize) -> usize {
     key * DIGITS * copies * size_of::<u32>()
 }
 
-/// Bytes of shared memory that a launch of [`count_digits`](struct@count_digits) of keys of this size has, on a device whose blocks have
-/// so much: for half the copies if there is too little.
+/// Returns the bytes of shared memory of a launch of [`count_digits`](struct@count_digits) for keys of this size, on a device whose blocks
+/// have `shared_bytes` bytes. If they have too little, there are half the copies.
 pub const fn count_digits_bytes(key: usize, shared_bytes: usize) -> usize {
     let bytes = counters_bytes(key, counter_copies(key));
     if bytes + CONTROL <= shared_bytes { bytes } else { bytes / 2 }
 }
 
-/// Makes of the counts of each pass where the keys of each digit begin. A block a pass, of 256 threads.
+/// Replaces the counts of each pass by the places where the keys of each digit begin. Each block has one pass and 256 threads.
 #[kernel(launch(pub(crate)), threads(DIGITS))]
 pub fn begin_digits(cx: Block, counts: GlobalMut<u64, Atomic>, stride: usize, mut shared: Shared<ScanStorage<u64>>) {
     let at = counts.at(cx.block_rank() * stride + cx.thread_rank() as usize);

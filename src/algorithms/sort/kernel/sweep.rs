@@ -1,4 +1,4 @@
-//! A pass: the keys of a tile to their places by one digit.
+//! A pass moves the keys of a tile to their places, by one digit.
 
 use kernel_primitives::prelude::*;
 
@@ -7,37 +7,37 @@ use super::{
     read_keys, scatter, with_items,
 };
 
-/// What one launch of a pass is told.
+/// The parameters of one launch of a pass.
 #[derive(Clone, Copy, KernelParam)]
 #[repr(C)]
 pub struct SortPass {
-    /// How the keys' bits are [`Turned`](kernel_primitives::functor::Turned).
+    /// The way in which the keys' bits are [`Turned`](kernel_primitives::functor::Turned).
     pub turned: u64,
-    /// The first sort bit of the digit, and the end of all.
+    /// The first sort bit of the digit.
     pub begin: u32,
     /// The end of the sort bits.
     pub end: u32,
-    /// The number of this launch: of its ticket, and, by its lowest bit, of its half of the states.
+    /// The number of this launch. It is the index of its ticket, and its lowest bit says which half of the states it uses.
     pub launch: u32,
-    /// The tiles of this launch, and its blocks.
+    /// The number of tiles of this launch, which is also its number of blocks.
     pub tiles: u32,
-    /// Tiles that a half of the states has.
+    /// The number of tiles in a half of the states.
     pub half: u32,
-    /// Tiles of the other half to clear for the next launch.
+    /// The number of tiles of the other half that this launch clears for the next one.
     pub clear: u32,
-    /// Where in the counts those are at which this launch's keys begin. Behind them come those of the pass's next.
+    /// The index in the counts of the places where this launch's keys begin. After them come those of the pass's next launch.
     pub begins: u32,
 }
 
-/// Sorts a pass's keys, or a portion of them, by one digit; stable. A tile a block.
+/// Sorts the keys of a pass, or a portion of them, by one digit. The sort is stable. Each block sorts one tile.
 ///
-/// - `begins`: from `pass.begins`, where in `out` the keys of each digit begin; after that, where they end, written for the
-///   next launch.
-/// - `states`: two halves of `pass.half * 256` words, of which this launch's is zero, and the other is cleared; before each lie
-///   [`SORT_AHEAD`]` * 256` zeros.
+/// - `begins`: from `pass.begins`, it has the places in `out` where the keys of each digit begin. After them, the launch writes the places
+///   where they end, for the next launch.
+/// - `states`: it has two halves of `pass.half * 256` words. This launch's half is zero, and the launch clears the other one. Before each
+///   half are [`SORT_AHEAD`]` * 256` zeros.
 /// - `tickets`: `tickets[pass.launch]` is zero.
 ///
-/// There are at most [`SORT_PORTION`](super::SORT_PORTION) keys, less one; `out` may have more.
+/// There must be fewer than [`SORT_PORTION`](super::SORT_PORTION) keys. `out` may have more elements.
 #[kernel(launch(pub(crate)), threads(SORT_THREADS), min_blocks(2))]
 pub fn sort_sweep<K: SortKey>(
     cx: Block,
@@ -54,7 +54,7 @@ pub fn sort_sweep<K: SortKey>(
     by_shared!(cx, K, Nothing, sweep(cx, (keys, &mut out), None, memory, pass, &mut ranks), shared);
 }
 
-/// As [`sort_sweep`](struct@sort_sweep), with a value a key that goes where its key goes.
+/// Works as [`sort_sweep`](struct@sort_sweep), with a value for each key. A value goes to the place of its key.
 #[kernel(launch(pub(crate)), threads(SORT_THREADS), min_blocks(2), equal_len(keys, values), equal_len(out, values_out))]
 pub fn sort_sweep_pairs<K: SortKey, V: Element>(
     cx: Block,
@@ -74,7 +74,7 @@ pub fn sort_sweep_pairs<K: SortKey, V: Element>(
     by_shared!(cx, K, V, sweep(cx, (keys, &mut out), values, memory, pass, &mut ranks), shared);
 }
 
-/// What the blocks of a launch share.
+/// The memory that the blocks of a launch share.
 #[derive(Clone, Copy)]
 struct Memory<'v, 'k> {
     begins: &'v GlobalMut<'k, u64, Atomic>,
@@ -82,9 +82,10 @@ struct Memory<'v, 'k> {
     tickets: &'v GlobalMut<'k, u32, Atomic>,
 }
 
-/// A state's upper two bits: what the others count. Zero, as it is cleared: nothing yet.
+/// The upper two bits of a state say what the other bits count. With this value, they count the keys of this digit in the tile. A cleared
+/// state, which is zero, has no count yet.
 const OF_TILE: u32 = 1 << 30;
-/// As [`OF_TILE`]: the keys of this digit in all tiles up to this one.
+/// The state counts the keys of this digit in all tiles up to this one.
 const UPTO_TILE: u32 = 2 << 30;
 
 fn sweep<K: SortKey, V: Element, const ITEMS: usize>(
@@ -102,13 +103,14 @@ fn sweep<K: SortKey, V: Element, const ITEMS: usize>(
     let ticket = shared.array::<u32>(TICKET, 1);
     let thread = cx.thread_rank() as usize;
     cx.require_at_most(keys.len(), out.len());
-    // Blocks take their tiles in the order in which they run, so that nobody waits for one that does not run yet.
+    // Blocks take their tiles in the order in which they run, so no block waits for one that does not run yet.
     if thread == 0 {
         // SAFETY: written by one thread, before the barrier.
         unsafe { ticket.store(0, memory.tickets.at(pass.launch as usize).fetch_add(1)) };
     }
     cx.barrier();
-    // The tile, and its keys in the portion. Asked for anew rather than kept in registers meanwhile.
+    // Returns the tile, the place of its first key in the portion, and the number of its keys. It is computed again each time, because
+    // registers are few.
     let position = || {
         // SAFETY: written before the barrier, and not again.
         let tile = unsafe { ticket.load(0) };
@@ -120,7 +122,7 @@ fn sweep<K: SortKey, V: Element, const ITEMS: usize>(
     let digit = Digit::of_bits(pass.begin, pass.end, pass.turned);
 
     let (tile, first, len) = position();
-    // What is not as it was left counts tiles that there are not.
+    // If a ticket was changed, it counts tiles that do not exist.
     cx.require_at_most(tile as usize + 1, pass.tiles as usize);
     let key = read_keys::<K, ITEMS>(cx, keys.slice(first..first + len), pass.turned);
     if thread < DIGITS {
@@ -150,7 +152,7 @@ fn sweep<K: SortKey, V: Element, const ITEMS: usize>(
             unsafe { scatter(by_value, &ranked.places, &value) };
         }
     };
-    // The loads of values are waited for behind the look at other tiles if there are registers for both.
+    // If there are enough registers, the loads of values end after the look at other tiles.
     let is_wide = const { size_of::<V>() > 4 };
     if is_wide {
         store_values();
@@ -163,7 +165,7 @@ fn sweep<K: SortKey, V: Element, const ITEMS: usize>(
         let before = if values.is_none() || is_wide {
             count_before::<{ SORT_AHEAD as usize }>(cx, memory.states, pass.half_of(pass.launch), tile)
         } else {
-            // Beside values in registers.
+            // The values take registers here.
             count_before::<5>(cx, memory.states, pass.half_of(pass.launch), tile)
         };
         if tile > 0 {
@@ -175,7 +177,7 @@ fn sweep<K: SortKey, V: Element, const ITEMS: usize>(
         // is after the end of a partial tile counts too, and is not written: each write has its own check there.
         let is_inside = end <= out.len() as u64 || position().2 < SORT_THREADS * ITEMS;
         let begin = if is_inside { begin } else { 0 };
-        // Less the place in the tile, so that adding a key's place gives where it goes.
+        // The place in the tile is subtracted, so that the sum with a key's place is where the key goes.
         // SAFETY: as above.
         unsafe { starts.store(thread, begin.wrapping_sub(ranked.start as u64)) };
         if tile + 1 == pass.tiles {
@@ -224,8 +226,8 @@ fn sweep<K: SortKey, V: Element, const ITEMS: usize>(
     }
 }
 
-/// Rows of states that are read at once on the way back, since each takes a way to the second-level cache and back. As many lie,
-/// never written, before each half of the states.
+/// The number of rows of states that the look-back reads at once, because each read takes the time of a way to the second-level cache and
+/// back. Before each half of the states, there are as many rows that are never written.
 pub const SORT_AHEAD: u32 = 8;
 
 impl SortPass {
@@ -236,8 +238,8 @@ impl SortPass {
     }
 }
 
-/// The count of this thread's digit in the first `tiles` tiles, whose states are the rows from `first`: adds up what is known of
-/// them, the last first, `ROWS` at once, until one knows of all before it.
+/// Returns the count of this thread's digit in the first `tiles` tiles, whose states are the rows from `first`. It adds the known counts,
+/// from the last tile, `ROWS` tiles at a time, until a tile has the count of all tiles before it.
 fn count_before<const ROWS: usize>(cx: Block<'_>, states: &GlobalMut<'_, u32, Atomic>, first: u32, tiles: u32) -> u32 {
     let thread = cx.thread_rank() as usize;
     let (mut before, mut left) = (0u32, tiles);
@@ -250,8 +252,9 @@ fn count_before<const ROWS: usize>(cx: Block<'_>, states: &GlobalMut<'_, u32, At
     const { assert!(ROWS <= SORT_AHEAD as usize && ROWS < 16, "the flags of all rows and one bit more are a word") };
     let mut known = read(left);
     while left > 0 {
-        // All are judged at once, as one after the other would be a chain of comparisons that all later tiles wait for. The flags of
-        // the first row are on top: pairs of zeros are of a tile alone. After the last stands what is not known yet.
+        // All rows are tested at once. Tests one after the other would be a chain of comparisons, and all later tiles wait for it. The
+        // flags of the first row are on top. A pair of zeros is a count of one tile. After the last row stands the value for a count that
+        // is not known yet.
         let mut flags = 0u32;
         let mut i = 0;
         while i < ROWS {
@@ -259,18 +262,18 @@ fn count_before<const ROWS: usize>(cx: Block<'_>, states: &GlobalMut<'_, u32, At
             i += 1;
         }
         let zeros = (flags << (32 - 2 * ROWS) | 1 << (30 - 2 * ROWS)).leading_zeros();
-        // Not a tile's own, and the upper flag is set.
+        // The state does not count its own tile only, and its upper flag is set.
         let is_last = zeros.is_multiple_of(2);
         let walked = zeros / 2 + is_last as u32;
         let mut i = 0;
         while i < ROWS {
-            // With the flags, which are taken off the sum.
+            // The sum includes the flags, which are removed in the end.
             before = if (i as u32) < walked { known[i].wrapping_add(before) } else { before };
             i += 1;
         }
         left = if is_last { 0 } else { left.saturating_sub(walked) };
         if left > 0 {
-            // Before the wait, which takes as long as the way to the cache and back.
+            // This read comes before the wait, which takes as long as the way to the cache and back.
             known = read(left);
             if walked < ROWS as u32 {
                 cx.spin(20);
