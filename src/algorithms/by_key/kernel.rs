@@ -16,10 +16,10 @@ use crate::algorithms::tile::staged::STAGE_THREADS;
 use crate::algorithms::tile::staged::STAGE_WARPS;
 use crate::algorithms::tile::warps::WarpStorage;
 
-/// Vectors of keys of a thread that are on their way at a time.
+/// The number of vectors of keys of a thread that are in flight at a time.
 const AHEAD: usize = 9;
 
-/// An odd number of vectors of so many bytes that a block has memory for, for each of its threads; 51 at most.
+/// Returns an odd number of vectors of `bytes` bytes for each thread, at most 51, for which a block has memory.
 const fn odd_vectors(bytes: usize) -> usize {
     let mut vectors = 51;
     while vectors > 1 && STAGE_THREADS * vectors * bytes > RUN_BYTES {
@@ -28,25 +28,26 @@ const fn odd_vectors(bytes: usize) -> usize {
     vectors
 }
 
-/// The values of a tile; a byte for each vector of keys, with a bit for each item that begins a run; and the runs that warps write
-/// together.
+/// The shared memory of a tile: its values; a byte for each vector of keys, with a bit for each item that begins a run; and the runs that
+/// warps write together.
 pub struct ReduceByKeyStorage<K, V>(PhantomData<(K, V)>);
 
 impl<K: Source, V: Source> ReduceByKeyStorage<K, V> {
-    /// Items of a vector of keys, no more than a byte has bits.
+    /// The number of items of a vector of keys, but not more than the bits of a byte.
     const VECTOR: usize = if K::VECTOR < 8 { K::VECTOR } else { 8 };
 
-    /// Vectors of a lane, an odd number so that lanes which read their own meet in few banks, of which a block has memory for the values.
+    /// The number of vectors of a lane for whose values a block has memory. It is odd, so that lanes that read their own vectors rarely
+    /// access the same bank.
     const STAGED: usize = odd_vectors(Self::VECTOR * size_of::<V::Item>() + 1);
 
-    /// Those in a large tile. Its keys are read once more where runs begin, and have no more bytes than the values may have: the keys of all
-    /// tiles that run at a time fit in an H200's second-level cache.
+    /// The number of vectors in a large tile. Its keys are read once more where runs begin. They do not have more bytes than the values may
+    /// have, so the keys of all tiles that run at a time fit in the second-level cache of an H200.
     const VECTORS: usize = {
         let keys = odd_vectors(Self::VECTOR * size_of::<K::Item>());
         if keys < Self::STAGED { keys } else { Self::STAGED }
     };
 
-    /// Those in a small tile.
+    /// The number of vectors in a small tile.
     const FEWER: usize = {
         let fewer = (Self::STAGED / 5) | 1;
         if fewer < Self::VECTORS { fewer } else { Self::VECTORS }
@@ -57,7 +58,7 @@ impl<K: Source, V: Source> ReduceByKeyStorage<K, V> {
     const OF_HEADS: usize = Self::TILE * size_of::<V::Item>();
     const OF_LIST: usize = Self::OF_HEADS + STAGE_THREADS * Self::VECTORS;
 
-    /// The tiles of so many items: large ones if there are `tiles` of them, else small ones.
+    /// Returns the tiles of `len` items: large ones if there are at least `tiles` of them, and otherwise small ones.
     pub fn tiles(len: usize, tiles: usize) -> RunTiles {
         RunTiles::large_or_small(len, STAGE_THREADS * Self::VECTOR, (Self::VECTORS, Self::FEWER), tiles)
     }
@@ -71,10 +72,10 @@ unsafe impl<K: Source, V: Source> SharedStorage for ReduceByKeyStorage<K, V> {
 
 // PTX: reduce_by_key_tiles__Span_u32_Span_f32_Add has 60 loads and 0 stores of 16 bytes, staged.
 
-/// The kernel of [`algorithms::reduce_by_key`](kernel_primitives::algorithms::reduce_by_key): of each run of equal
-/// keys, the first goes to `out_keys`, its values, combined by `op` in order, to `out_values`, and how many there are
-/// to `count`. A tile a block, of so many `vectors` a thread ([`ReduceByKeyStorage::tiles`]); `chain` has the memory of
-/// a [`Chain`] of all tiles of the epoch `epoch`, or none if there is one tile.
+/// The kernel of [`algorithms::reduce_by_key`](kernel_primitives::algorithms::reduce_by_key). For each run of equal keys, the first key
+/// goes to `out_keys`, and its values, combined by `op` in order, go to `out_values`. The number of runs goes to `count`. Each block has
+/// one tile, with `vectors` vectors for each thread ([`ReduceByKeyStorage::tiles`]). `chain` has the memory of a [`Chain`] of all tiles of
+/// the epoch `epoch`, or is empty if there is one tile.
 #[kernel(launch(pub(crate)), threads(STAGE_THREADS), min_blocks(4))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn reduce_by_key_tiles<K, V, R>(
@@ -127,7 +128,7 @@ pub fn reduce_by_key_tiles<K, V, R>(
         };
     }
     let (found, total) = by_vector_of_keys!(8 4 2);
-    // The lane's items in the part, and its vectors.
+    // These are the lane's items in the part, and its vectors.
     let own = cx.lane() as usize * vectors * vector;
     let own_vector = first_vector + cx.lane() as usize * vectors;
     let (before, total) = warp_exclusive_scan(cx, Segmented { heads: found.count as u64, total }, BySegment(op));
@@ -150,17 +151,17 @@ pub fn reduce_by_key_tiles<K, V, R>(
     );
 }
 
-/// A warp's part of a tile, and where it is staged.
+/// A warp's part of a tile, and its place in shared memory.
 #[derive(Clone, Copy)]
 struct Part<'k, K: Source, V: Source, R> {
     cx: Block<'k>,
     keys: Input<'k, K>,
     values: Input<'k, V>,
-    /// Its first item in the inputs, and the place of that in shared memory.
+    /// The part's first item in the inputs, and its place in shared memory.
     first: usize,
     place: usize,
     in_values: SharedArray<'k, V::Item>,
-    /// The place of its first vector's bits.
+    /// The place of the bits of the part's first vector.
     first_vector: usize,
     heads: SharedArray<'k, u8>,
     op: R,
@@ -172,8 +173,8 @@ where
     V: Source<Item: Element>,
     R: Reducer<V::Item>,
 {
-    /// Finds where runs begin in the lane's items, so many vectors of `N`, and writes there what the run before amounts
-    /// to, as far as the lane has it. Which ones begin, and what there is after the last of them.
+    /// Finds where runs begin in the lane's items, which are `vectors` vectors of `N`. At each of these places, it writes the result of the
+    /// run before, as far as the lane has it. Returns the items that begin a run, and the result of the items after the last of them.
     fn find<const N: usize>(self, vectors: usize) -> (Heads, V::Item) {
         let Self { cx, keys, values, first, place, in_values, first_vector, heads, op } = self;
         let lane = cx.lane() as usize;

@@ -16,11 +16,11 @@ use crate::algorithms::tile::staged::STAGE_THREADS;
 use crate::algorithms::tile::staged::STAGE_WARPS;
 use crate::algorithms::tile::warps::WarpStorage;
 
-/// A tile of keys; of each item a bit, whether it begins a run; and the runs that warps write together.
+/// The shared memory of a tile: its keys; a bit for each item, which says whether it begins a run; and the runs that warps write together.
 pub struct RunLengthItems<K>(PhantomData<K>);
 
 impl<K: Source> RunLengthItems<K> {
-    /// The most items of a lane: an odd number of vectors, so that lanes which read their own meet in no bank.
+    /// The most items of a lane. It is an odd number of vectors, so that lanes that read their own vectors never access the same bank.
     const ITEMS: usize = {
         let mut items = 51 * K::VECTOR;
         while items > K::VECTOR && STAGE_THREADS * (items * size_of::<K::Item>() + items.div_ceil(32) * 4) > RUN_BYTES {
@@ -35,7 +35,7 @@ impl<K: Source> RunLengthItems<K> {
     const OF_HEADS: usize = (Self::TILE * size_of::<K::Item>()).next_multiple_of(4);
     const OF_LIST: usize = Self::OF_HEADS + STAGE_THREADS * Self::WORDS * 4;
 
-    /// The tiles of so many items, `tiles` of them if they are neither too small nor too large.
+    /// Returns the tiles of `len` items. There are `tiles` of them, if they are neither too small nor too large.
     pub fn tiles(len: usize, tiles: usize) -> RunTiles {
         RunTiles::new(len, (K::VECTOR, Self::ITEMS / K::VECTOR), tiles)
     }
@@ -49,10 +49,9 @@ unsafe impl<K: Source> SharedStorage for RunLengthItems<K> {
 
 // PTX: run_length_tiles__Span_u32_u32 has 25 loads and 0 stores of 16 bytes, staged.
 
-/// The kernel of [`algorithms::run_length_encode`](kernel_primitives::algorithms::run_length_encode): of each run of
-/// equal keys, the first goes to `out_keys`, how many it has to `lengths`, and how many there are to `count`. A tile a
-/// block, of so many `vectors` a thread; `chain` has the memory of a [`Chain`] of all tiles of the epoch `epoch`, or none if there is one
-/// tile.
+/// The kernel of [`algorithms::run_length_encode`](kernel_primitives::algorithms::run_length_encode). For each run of equal keys, the first
+/// key goes to `out_keys`, and its length goes to `lengths`. The number of runs goes to `count`. Each block has one tile, with `vectors`
+/// vectors for each thread. `chain` has the memory of a [`Chain`] of all tiles of the epoch `epoch`, or is empty if there is one tile.
 #[kernel(launch(pub(crate)), threads(STAGE_THREADS), min_blocks(4))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn run_length_tiles<K, L>(
@@ -126,13 +125,13 @@ pub fn run_length_tiles<K, L>(
     );
 }
 
-/// The place of a word of this thread's bits.
+/// Returns the place of a word of this thread's bits.
 #[inline(always)]
 fn word_of(cx: Block, word: usize) -> usize {
     word * STAGE_THREADS + cx.thread_rank() as usize
 }
 
-/// Finds which of the lane's `len` items from a place on begin a run, of which the input `has` so many, and writes their bits.
+/// Finds which of the lane's `len` items from a place begin a run, and writes their bits. The input has the first `has` of these items.
 ///
 /// # Safety
 /// The warp has waited for the keys; the words are the thread's own.

@@ -9,15 +9,15 @@ use crate::algorithms::scan::kernel::SCAN_THREADS;
 use crate::algorithms::tile::runs::{Marks, mark};
 use crate::algorithms::tile::scan_runs::{MarkedPart, RunScan, Runs, ScanByKeyItems};
 
-/// Vectors of keys of a thread that are on their way at a time.
+/// The number of vectors of keys of a thread that are in flight at a time.
 const AHEAD: usize = 13;
 
 // PTX: scan_by_key_tiles__Span_u32_Span_f32_Add has 60 loads and 30 stores of 16 bytes, staged.
 
-/// The kernel of [`algorithms::inclusive_scan_by_key`](kernel_primitives::algorithms::inclusive_scan_by_key) and the algorithms like it:
-/// `out[i]` is `first`, and the values of the run of `keys[i]` up to it, that one left out if `exclusive`, combined by `op`. A tile a
-/// block, of so many `vectors` a thread ([`ScanByKeyItems::tiles`]); `chain` has the memory of a [`Chain`] of all tiles of the epoch
-/// `epoch`, or none if there is one tile.
+/// The kernel of [`algorithms::inclusive_scan_by_key`](kernel_primitives::algorithms::inclusive_scan_by_key) and similar algorithms.
+/// `out[i]` is `first` and the values of the run of `keys[i]` up to item `i`, combined by `op`. If `exclusive`, item `i` itself is left
+/// out. Each block has one tile, with `vectors` vectors for each thread ([`ScanByKeyItems::tiles`]). `chain` has the memory of a [`Chain`]
+/// of all tiles of the epoch `epoch`, or is empty if there is one tile.
 #[kernel(launch(pub(crate)), threads(SCAN_THREADS), min_blocks(4))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn scan_by_key_tiles<K, V, R>(

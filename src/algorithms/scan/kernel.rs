@@ -11,10 +11,10 @@ use kernel_primitives::view::SharedStorage;
 
 use crate::algorithms::tile::staged::lead;
 
-/// Threads of a block of [`scan_tiles`](struct@scan_tiles).
+/// The number of threads of a block of [`scan_tiles`](struct@scan_tiles).
 pub const SCAN_THREADS: usize = 128;
 
-/// Items of a vector: as many as the source has side by side, up to 16 bytes of results; a power of two.
+/// The number of items of a vector: as many as the source has contiguously, up to 16 bytes of results. It is a power of two.
 pub const fn scan_vector<S: Source>() -> usize {
     let most = match size_of::<S::Item>() {
         0 | 1 => 16,
@@ -26,9 +26,9 @@ pub const fn scan_vector<S: Source>() -> usize {
     if most < S::VECTOR { most } else { S::VECTOR }
 }
 
-/// Vectors of a thread in shared memory, up to some 430 bytes: an odd number, so that lanes which read their own meet in no bank. And those
-/// in its registers. Together they are what a block has under way while it waits for the tiles before: the time of a scan is that wait
-/// by the bytes under way.
+/// Returns the number of vectors of a thread in shared memory, up to some 430 bytes, and the number in its registers. The first number is
+/// odd, so lanes that read their own vectors never access the same bank. A block has all of these in flight while it waits for the tiles
+/// before. A scan is limited by how long it waits, divided by the bytes in flight.
 const fn vectors<S: Source>() -> (usize, usize) {
     match ((scan_vector::<S>() * size_of::<S::Item>()).div_ceil(16), scan_vector::<S>()) {
         (0 | 1, 4) => (27, 11),
@@ -41,25 +41,27 @@ const fn vectors<S: Source>() -> (usize, usize) {
     }
 }
 
-/// How a scan is cut into tiles.
+/// The way in which a scan is divided into tiles.
 #[derive(Clone, Copy, Debug)]
 pub struct ScanTiles {
-    /// The items of all tiles, of which the input's first ones may begin inside a vector.
+    /// The number of items of all tiles. The first tile may begin inside a vector of the input, and then this includes the places before
+    /// the input.
     pub len: usize,
-    /// Items of a tile.
+    /// The number of items of a tile.
     pub tile: usize,
-    /// Vectors of a thread.
+    /// The number of vectors of a thread.
     pub rounds: u32,
 }
 
 impl ScanTiles {
-    /// The tiles of `len` items: large ones, but as many as there can be `tiles`; and one if that is enough.
+    /// Returns the tiles of `len` items. There is one tile if that is enough. Otherwise tiles are large, but there are `tiles` tiles if
+    /// possible.
     pub fn new<S: Source>(len: usize, tiles: usize) -> Self {
         let (vector, (staged, held)) = (scan_vector::<S>(), vectors::<S>());
         let (len, round, most) = (len + vector - 1, SCAN_THREADS * vector, staged + held);
         let tiles = if len > round * most { tiles.max(1) } else { 1 };
         let rounds = match len.div_ceil(round * tiles) {
-            // In smaller tiles all is in shared memory, an odd number of vectors of each lane.
+            // In a smaller tile, all vectors are in shared memory, and each lane has an odd number of them.
             needed if needed <= staged => needed | 1,
             _ => most,
         };
@@ -70,11 +72,10 @@ impl ScanTiles {
 // PTX: scan_tiles__Span_f32_Add_false has 13 loads and 13 stores of 16 bytes, staged.
 // PTX: scan_tiles__Span_f64_Add_true has 13 loads and 13 stores of 16 bytes, staged.
 
-/// The kernel of [`algorithms::inclusive_scan`](kernel_primitives::algorithms::inclusive_scan) and the algorithms like it: `out[i]` is
-/// `first`, the items of `before`, and
-/// the items up to `x[i]`, that one left out if `EXCLUSIVE`, combined by `op`. A tile a block, of so many `rounds` of a vector a
-/// thread, of which the input's first may begin inside a vector: see [`ScanTiles`]; `chain` has the memory of a [`Chain`] of all
-/// tiles of the epoch `epoch`, or none if there is one tile.
+/// The kernel of [`algorithms::inclusive_scan`](kernel_primitives::algorithms::inclusive_scan) and similar algorithms. `out[i]` is `first`,
+/// the items of `before`, and the items up to `x[i]`, combined by `op`. If `EXCLUSIVE`, `x[i]` itself is left out. Each block has one tile,
+/// with `rounds` vectors for each thread. The first tile may begin inside a vector of the input; see [`ScanTiles`]. `chain` has the memory
+/// of a [`Chain`] of all tiles of the epoch `epoch`, or is empty if there is one tile.
 #[kernel(launch(pub(crate)), threads(SCAN_THREADS), min_blocks(4))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn scan_tiles<S, R, const EXCLUSIVE: bool>(
@@ -104,7 +105,7 @@ pub fn scan_tiles<S, R, const EXCLUSIVE: bool>(
                 let shape = (scan_vector::<S>(), vectors::<S>());
                 assert!(matches!(shape, (1, (1, 0)) $(| ($n, ($staged, $held)))*), "a shape is missing");
             }
-            // A chain of conditions, of which the compiler follows one alone.
+            // The compiler follows only one branch of this chain of conditions.
             $(if const { scan_vector::<S>() == $n && vectors::<S>().0 == $staged && vectors::<S>().1 == $held } {
                 let items = items.array(0, SCAN_THREADS * $staged * $n);
                 scan_by::<S, R, $n, $staged, $held, { $held + 1 }, EXCLUSIVE>(tile, &mut out, items, &mut shared)
@@ -126,7 +127,7 @@ unsafe impl<S: Source> SharedStorage for ScanItems<S> {
     const ALIGN: usize = 16;
 }
 
-/// What one block scans.
+/// The work of one block.
 struct ScanTile<'a, 'k, S: Source, R> {
     cx: Block<'k>,
     x: Input<'k, S>,
@@ -138,11 +139,11 @@ struct ScanTile<'a, 'k, S: Source, R> {
     op: R,
 }
 
-/// Scans a tile, of which each warp has a part. The first `STAGED` vectors of `N` items a lane, or as many as the tile
-/// has, go to shared memory side by side, where each lane combines as many that lie one after the other; the `HELD`
-/// vectors after them stay in the registers of the lanes that read them, a round of 32 after the other. What comes
-/// before each of these shares is scanned at once, and each share once more for its results, which leave side by side.
-/// `ROUNDS` is `HELD + 1`; `items` is the block's shared memory for the tile.
+/// Scans a tile. Each warp has a part of it. The first `STAGED` vectors of `N` items of each lane, or as many as the tile has, go to shared
+/// memory, where the vectors of the lanes are contiguous. There, each lane combines the same number of successive vectors. The `HELD`
+/// vectors after them stay in the registers of the lanes that read them, in successive rounds of 32 vectors. The values before each of
+/// these shares are scanned together. Then each share is scanned once more for its results, which are written contiguously. `ROUNDS` is
+/// `HELD + 1`. `items` is the block's shared memory for the tile.
 fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const ROUNDS: usize, const EXCLUSIVE: bool>(
     scan: ScanTile<'_, '_, S, R>,
     out: &mut GlobalMut<S::Item>,
@@ -155,17 +156,18 @@ fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const R
     const { assert!(ROUNDS == HELD + 1, "one round for what is in shared memory") };
     let ScanTile { cx, x, first, before: items_before, chain, tile, rounds: most, op } = scan;
     let (lane, warp, len) = (cx.lane() as usize, cx.warp() as usize, x.len());
-    // Rounds of a vector a lane that a warp's part can have, and those of them in shared memory.
+    // These are the rounds that a warp's part can have, with a vector for each lane, and the rounds in shared memory.
     let most = most.clamp(1, STAGED + HELD);
     let staged = most.min(STAGED);
-    // The warp's part, in shared memory and in the input; how many rounds it has, and how many of those are whole and aligned.
+    // These are the warp's part in shared memory and in the input, the number of its rounds, and the number of rounds that are whole and
+    // aligned.
     let round = WARP as usize * N;
     let part = warp * (STAGED * round);
     let lead = lead::<S, N>(x);
     let first_of_part = (tile * (SCAN_THREADS / WARP as usize) + warp) * (most * round);
     let rest = (len + lead).saturating_sub(first_of_part);
     let rounds = rest.div_ceil(round).min(most);
-    // Less than a vector before the input, if that begins inside one: then the first lane's first vector is not whole.
+    // If the input begins inside a vector, this is less than a vector before the input. Then the first lane's first vector is not whole.
     let start = first_of_part.wrapping_sub(lead);
     let is_inside = first_of_part >= lead;
     let vectors = if x.is_aligned::<N>(start) && out.is_aligned::<N>(start) { rest / round } else { 0 };
@@ -180,7 +182,7 @@ fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const R
             if is_whole || has_vector(v) {
                 x.copy_vector_inside::<N>(from, items, at);
             } else if !x.copy::<N>(from, items, at) {
-                // What lies before the beginning or after the end changes nothing.
+                // The items before the beginning and after the end are the identity, which changes nothing.
                 for i in 0..N {
                     items.store(at + i, x.get(from.wrapping_add(i)).unwrap_or(op.identity()));
                 }
@@ -229,13 +231,13 @@ fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const R
         }
         total
     };
-    // By a constant, that all loads are under way at once.
+    // With a constant, all loads are in flight at once.
     shares[0] = [if is_whole { own_total(STAGED) } else { own_total(staged) }];
     for v in 0..HELD {
         shares[v + 1] = [in_order(&held[v], &op)];
     }
     let before = block_exclusive_scan_rounds_after(cx, shared, &shares, op, |total| {
-        // Read before the wait, not after it.
+        // This is read before the wait, not after it.
         let first = combined_after(first, items_before, &op);
         let before = if chain.is_empty() { op.identity() } else { chain.prefix(tile, total, &op) };
         op.apply(first, before)
@@ -297,7 +299,7 @@ fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const R
     }
 }
 
-/// `first` and some items after it, combined in order.
+/// Returns `first` and the items after it, combined in order.
 #[inline(always)]
 #[track_caller]
 pub(crate) fn combined_after<T: Element, R: Reducer<T>>(first: T, items: Global<T>, op: &R) -> T {
@@ -310,8 +312,8 @@ pub(crate) fn combined_after<T: Element, R: Reducer<T>>(first: T, items: Global<
     total
 }
 
-/// Replaces each item by what comes before it and it amount to, without it if `EXCLUSIVE`, given what comes before the first one;
-/// `before` is then what comes before the next one.
+/// Replaces each item by the items up to it, combined after `before`. If `EXCLUSIVE`, the item itself is left out. `before` is the value
+/// before the first item, and then the value before the next item after the last.
 pub(crate) fn scan_in_order<T: Copy, R: Reducer<T>, const N: usize, const EXCLUSIVE: bool>(
     before: &mut T,
     items: &mut [T; N],
@@ -324,10 +326,10 @@ pub(crate) fn scan_in_order<T: Copy, R: Reducer<T>, const N: usize, const EXCLUS
     }
 }
 
-/// The items combined in order, as a tree whose branches are independent of each other.
+/// Combines the items in order, as a tree whose branches do not depend on each other.
 pub(crate) fn in_order<T: Copy, R: Reducer<T>, const N: usize>(items: &[T; N], op: &R) -> T {
     let mut items = *items;
-    // Level by level in the source, since the compiler does not unroll loops whose bounds change from one to the next.
+    // The levels are written one by one, because the compiler does not unroll loops whose bounds change from one level to the next.
     macro_rules! levels {
         ($($apart:literal)*) => {$(
             let mut i = 0;

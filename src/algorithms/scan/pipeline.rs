@@ -1,4 +1,4 @@
-//! The kernel of scans of many items: a pipeline of warps with a task each.
+//! The kernel of scans of many items, which is a pipeline of warps. Each warp has a task.
 
 use core::marker::PhantomData;
 
@@ -11,50 +11,50 @@ use kernel_primitives::view::{Parity, SharedArray, SharedSlice, SharedStorage, S
 use crate::algorithms::scan::kernel::{combined_after, in_order, scan_in_order, scan_vector};
 use crate::algorithms::tile::staged::lead;
 
-/// Parts of a tile, for each of which a block has a warp that loads and combines and one that scans and writes.
+/// The number of parts of a tile. For each part, a block has a warp that loads and combines it, and a warp that scans and writes it.
 const PARTS: usize = 8;
 
-/// Vectors of a lane in a part: an odd number, so that lanes which read their own meet in no bank.
+/// The number of vectors of a lane in a part. It is odd, so that lanes that read their own vectors never access the same bank.
 const VECTORS: usize = 7;
 
-/// Threads of a block of [`scan_pipeline`](struct@scan_pipeline).
+/// The number of threads of a block of [`scan_pipeline`](struct@scan_pipeline).
 pub const SCAN_PIPELINE_THREADS: usize = (3 + 2 * PARTS) * WARP as usize;
 
-/// Tiles that a block has under way at most.
+/// The most tiles that a block has in flight.
 pub const SCAN_PIPELINE_SLOTS: usize = 7;
 
-/// Items of a tile of [`scan_pipeline`](struct@scan_pipeline), 28 KiB; 0 if the source is not for it: it is for items that are read from
-/// memory, a power of two of bytes up to 16 each.
+/// Returns the number of items of a tile of [`scan_pipeline`](struct@scan_pipeline), which has 28 KiB. Returns 0 if the pipeline does not
+/// support the source. It supports items that are read from memory and whose size is a power of two of bytes, up to 16.
 pub const fn scan_pipeline_tile<S: Source>() -> usize {
     let vector = scan_vector::<S>();
     if S::IN_MEMORY && vector * size_of::<S::Item>() == 16 { PARTS * WARP as usize * VECTORS * vector } else { 0 }
 }
 
-/// What happens to a slot of a tile, each with a split barrier.
+/// The events of a slot for a tile. Each one has a split barrier.
 #[derive(Clone, Copy)]
 enum Event {
-    /// It has the number of a tile.
+    /// The slot has the number of a tile.
     Given,
-    /// The tile's items are there, and what comes before each share in its part, and what the parts amount to.
+    /// The slot has the tile's items, the values before each share in its part, and the results of the parts.
     Combined,
-    /// What all tiles before amount to is there.
+    /// The slot has the result of all tiles before.
     Known,
-    /// All is written, and the next tile may come.
+    /// All results are written, and the next tile may come.
     Done,
 }
 const EVENTS: usize = 4;
 
-/// Whether vectors of 16 bytes are of whole items of this type: others have no pipeline.
+/// Returns whether vectors of 16 bytes have whole items of this type. Other types have no pipeline.
 const fn divides_vectors<T>() -> bool {
     matches!(size_of::<T>(), 1 | 2 | 4 | 8 | 16)
 }
 
-/// What the warps of [`scan_pipeline`](struct@scan_pipeline) tell each other of their tiles besides the items: for each slot what comes
-/// before each lane's share in its part, what the parts amount to, and what all tiles before. Of items that have no pipeline one value: they
-/// may be so large that no block has room for more.
+/// The values that the warps of [`scan_pipeline`](struct@scan_pipeline) give each other, in addition to the items. For each slot, these are
+/// the values before each lane's share in its part, the results of the parts, and the result of all tiles before. For items that have no
+/// pipeline, there is one value, because such items may be so large that no block has room for more.
 pub struct ScanPipelineStorage<T>(PhantomData<T>);
 
-/// Its values of a slot.
+/// The number of these values of a slot.
 const VALUES: usize = PARTS * WARP as usize + PARTS + 1;
 
 // SAFETY: uninitialised elements.
@@ -63,7 +63,7 @@ unsafe impl<T: Element> SharedStorage for ScanPipelineStorage<T> {
     const ALIGN: usize = align_of::<T>();
 }
 
-/// Bytes of a block's shared memory besides the slots.
+/// Returns the bytes of a block's shared memory in addition to the slots.
 pub const fn scan_pipeline_shared<T: Element>() -> usize {
     let words = SplitBarriers::<{ EVENTS * SCAN_PIPELINE_SLOTS }>::BYTES + SCAN_PIPELINE_SLOTS * size_of::<u64>();
     (words + ScanPipelineStorage::<T>::BYTES).next_multiple_of(16)
@@ -72,19 +72,19 @@ pub const fn scan_pipeline_shared<T: Element>() -> usize {
 // PTX: scan_pipeline__Span_f32_Add_false has 7 loads and 7 stores of 16 bytes, staged.
 // PTX: scan_pipeline__Span_f64_Add_true has 7 loads and 7 stores of 16 bytes, staged.
 
-/// As [`scan_tiles`](struct@kernel_primitives::kernels::device::scan_tiles), of many items in memory: at the speed of a copy.
+/// Works as [`scan_tiles`](struct@kernel_primitives::kernels::device::scan_tiles), for many items in memory, at the speed of a copy.
 ///
-/// A block that has a tile waits for all tiles before it, for longer than it takes to read it. So each block has several tiles under
-/// way, in as many `slots` of [`scan_pipeline_tile`] items of shared memory, up to [`SCAN_PIPELINE_SLOTS`], and each of its warps
-/// has a task, which it does for one tile after the other without waiting for the others' tasks:
+/// A block that has a tile waits for all tiles before it. This takes longer than the read of the tile. So each block has several tiles in
+/// flight. They are in `slots` slots of shared memory of [`scan_pipeline_tile`] items each, up to [`SCAN_PIPELINE_SLOTS`]. Each warp of the
+/// block has a task, and does it for one tile after the other. It does not wait for the tasks of other warps:
 ///
-/// 1. one gives each slot a tile once it is free,
-/// 2. one learns what all tiles before amount to, from what all blocks publish,
-/// 3. one publishes what the tile amounts to,
-/// 4. eight load a part of the tile each, the next tile's while they combine this one's,
-/// 5. eight scan a part each, and write it.
+/// 1. One warp gives each slot a tile as soon as the slot is free.
+/// 2. One warp computes the result of all tiles before, from the results that all blocks publish.
+/// 3. One warp publishes the result of the tile.
+/// 4. Eight warps each load a part of the tile. They load the next tile while they combine this one.
+/// 5. Eight warps each scan a part, and write it.
 ///
-/// `chain` has the memory of a [`Chain`] of all tiles of the epoch `epoch`. Any number of blocks.
+/// `chain` has the memory of a [`Chain`] of all tiles of the epoch `epoch`. The launch may have any number of blocks.
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 #[kernel(launch(pub(crate)), threads(SCAN_PIPELINE_THREADS))]
 pub fn scan_pipeline<S, R, const EXCLUSIVE: bool>(
@@ -106,7 +106,7 @@ pub fn scan_pipeline<S, R, const EXCLUSIVE: bool>(
     R: Reducer<S::Item> + KernelParam,
 {
     cx.require_at_most(x.len(), out.len());
-    // A chain of conditions, of which the compiler follows one alone.
+    // The compiler follows only one branch of this chain of conditions.
     macro_rules! vectors_of {
         ($($n:literal)*) => {
             $(if const { scan_pipeline_tile::<S>() > 0 && scan_vector::<S>() == $n } {
@@ -127,7 +127,7 @@ pub fn scan_pipeline<S, R, const EXCLUSIVE: bool>(
     vectors_of! { 16 8 4 2 1 }
 }
 
-/// What the warps of a block have in common.
+/// The values that the warps of a block have in common.
 struct Pipeline<'a, 'k, S: Source, R, const N: usize, const EXCLUSIVE: bool> {
     cx: Block<'k>,
     x: Input<'k, S>,
@@ -142,22 +142,22 @@ struct Pipeline<'a, 'k, S: Source, R, const N: usize, const EXCLUSIVE: bool> {
     items: SharedArray<'k, S::Item>,
 }
 
-/// A slot of the ring, and the parity of its round: a warp's place in the pipeline.
+/// The place of a warp in the pipeline: a slot of the ring, and the parity of its round.
 #[derive(Clone, Copy, Default)]
 struct PipelineState {
     slot: usize,
     parity: Parity,
 }
 
-/// A part of a tile in the input: whole vectors of a warp's lanes side by side.
+/// A part of a tile in the input, which has contiguous vectors of a warp's lanes.
 struct Part {
-    /// The first item's place: before the input, by less than a vector, if that begins inside one.
+    /// The place of the first item. If the input begins inside a vector, this may be before the input, by less than a vector.
     start: usize,
-    /// Whether all of it is inside, and its vectors are aligned.
+    /// Whether the whole part is inside, and its vectors are aligned.
     is_whole: bool,
 }
 
-/// Items of a round of a vector a lane, and of a part.
+/// The number of items of a round, with a vector for each lane, and the number of items of a part.
 const fn round<const N: usize>() -> usize {
     WARP as usize * N
 }
@@ -170,7 +170,7 @@ where
     S: Source<Item: Element>,
     R: Reducer<S::Item> + Copy,
 {
-    /// Does the warp's task for all tiles of the block.
+    /// Does the task of the warp for all tiles of the block.
     fn run(&self, out: &mut GlobalMut<S::Item>) {
         let Self { cx, barriers, .. } = *self;
         if cx.thread_rank() == 0 {
@@ -179,7 +179,7 @@ where
                 begin(Event::Given, 1);
                 begin(Event::Combined, PARTS);
                 begin(Event::Known, 1);
-                // Those that scan, and the one that publishes.
+                // These are the warps that scan, and the warp that publishes.
                 begin(Event::Done, PARTS + 1);
             }
         }
@@ -214,7 +214,7 @@ where
         }
     }
 
-    /// The slot's tile; none if there are no more.
+    /// Returns the tile of the slot, or `None` if there are no more tiles.
     #[inline(always)]
     #[track_caller]
     fn tile(&self, state: PipelineState) -> Option<usize> {
@@ -223,7 +223,8 @@ where
         if tile < self.chain.tiles() { Some(tile) } else { None }
     }
 
-    /// Where the slot has what comes before the lane's share of a part, what a part amounts to, and what all tiles before do.
+    /// Returns the places in the slot of the value before the lane's share of a part, of the result of a part, and of the result of all
+    /// tiles before.
     #[inline(always)]
     fn before_share(&self, state: PipelineState, part: usize) -> usize {
         state.slot * VALUES + part * WARP as usize + self.cx.lane() as usize
@@ -237,13 +238,13 @@ where
         self.total(state, PARTS)
     }
 
-    /// Gives each slot a tile once it is free, and at last none.
+    /// Gives each slot a tile as soon as the slot is free. At the end, it gives no tile.
     fn give(&self) {
         let (cx, mut state) = (self.cx, PipelineState::default());
-        // The first lane's; the others only wait and arrive.
+        // The first lane has this number. The other lanes only wait and arrive.
         let mut tile = if cx.lane() == 0 { self.chain.first_tile() } else { 0 };
         loop {
-            // The number of the next one is on its way meanwhile.
+            // The number of the next tile is in flight meanwhile.
             let next = if cx.lane() == 0 && tile < self.chain.tiles() { self.chain.next_tile() } else { tile };
             self.wait(Event::Done, PipelineState { parity: state.parity.other(), ..state });
             if cx.lane() == 0 {
@@ -258,7 +259,7 @@ where
         }
     }
 
-    /// Learns what all tiles before amount to.
+    /// Computes the result of all tiles before each tile.
     fn learn(&self) {
         let (mut state, mut known) = (PipelineState::default(), Known::nothing(&self.op));
         let first = combined_after(self.first, self.before, &self.op);
@@ -275,7 +276,7 @@ where
         }
     }
 
-    /// Publishes what each tile amounts to.
+    /// Publishes the result of each tile.
     fn publish(&self) {
         let mut state = PipelineState::default();
         loop {
@@ -300,7 +301,7 @@ where
         Part { start, is_whole: is_inside && self.x.is_aligned::<N>(start) }
     }
 
-    /// Where the part is in shared memory.
+    /// Returns the place of the part in shared memory.
     #[inline(always)]
     fn first_item(&self, state: PipelineState, part: usize) -> usize {
         (state.slot * PARTS + part) * part_items::<N>()
@@ -319,7 +320,7 @@ where
                 if is_whole {
                     self.x.copy_vector_inside::<N>(from, self.items, at);
                 } else if !self.x.copy::<N>(from, self.items, at) {
-                    // What lies before the beginning or after the end changes nothing.
+                    // The items before the beginning and after the end are the identity, which changes nothing.
                     for i in 0..N {
                         let item = self.x.get(from.wrapping_add(i)).unwrap_or(self.op.identity());
                         self.items.store(at + i, item);
@@ -329,7 +330,7 @@ where
         }
     }
 
-    /// Begins to load a part of the slot's tile, if there is one, and says whether there was; what it loads is a group of copies.
+    /// Begins to load a part of the slot's tile, if there is a tile. Returns whether there is one. The copies are a group.
     fn load_next(&self, state: &mut PipelineState, part: usize) -> bool {
         self.wait(Event::Given, *state);
         let tile = self.tile(*state);
@@ -341,17 +342,17 @@ where
         tile.is_some()
     }
 
-    /// What a vector in shared memory amounts to.
+    /// Combines the items of a vector in shared memory.
     #[inline(always)]
     fn combined(&self, at: usize) -> S::Item {
         // SAFETY: inside; the warp has loaded it.
         in_order(&unsafe { self.items.load_items::<N>(at) }, &self.op)
     }
 
-    /// Loads a part of each tile, and combines each lane's share of it: the vectors that lie one after the other, an odd number.
+    /// Loads a part of each tile, and combines each lane's share of it. A share is an odd number of successive vectors.
     fn combine(&self, part: usize) {
         let (cx, lane) = (self.cx, self.cx.lane() as usize);
-        // With one slot a tile is loaded when the one before is done.
+        // If there is one slot, a tile is loaded after the tile before is done.
         let is_ahead = self.slots > 1;
         let (mut state, mut loading) = (PipelineState::default(), PipelineState::default());
         let mut are_more = !is_ahead || self.load_next(&mut loading, part);
@@ -376,7 +377,7 @@ where
                 share = self.op.apply(share, self.combined(own + v * N));
             }
             let (before, total) = warp_exclusive_scan(cx, share, self.op);
-            // What comes before all lanes' shares is combined with more, and must not change it: no sum of nothing.
+            // The value before all shares of lanes is combined with other values, and must not change them, so it is the identity.
             let before = if lane == 0 { self.op.identity() } else { before };
             // SAFETY: inside; others read it once it is combined.
             unsafe {

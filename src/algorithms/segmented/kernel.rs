@@ -11,27 +11,27 @@ use kernel_primitives::view::SharedStorage;
 use crate::algorithms::search::kernel::warp_bound;
 use crate::algorithms::tile::by_vector;
 
-/// Threads of a block of [`segment_tiles`](struct@segment_tiles).
+/// The number of threads of a block of [`segment_tiles`](struct@segment_tiles).
 pub const SEGMENT_THREADS: usize = 128;
 
-/// Threads of a block of [`segment_ends`](struct@segment_ends), which is also how many tiles it looks at.
+/// The number of threads of a block of [`segment_ends`](struct@segment_ends), which is also the number of tiles that it looks at.
 pub const SEGMENT_ENDS_THREADS: usize = 1024;
 
-/// Bytes of a warp's tile, unless 32 vectors have more: with 24 warps a multiprocessor enough are on their way while
-/// each finds its segments.
+/// The bytes of a warp's tile, unless 32 vectors have more. If a multiprocessor has 24 warps, enough bytes are in flight while each warp
+/// finds its segments.
 const BYTES: usize = 8192;
 
-/// Items of a segment that one lane reduces.
+/// The most items of a segment that one lane reduces.
 const SHORT: u64 = 64;
 
-/// Tiles that one thread of [`segment_ends`](struct@segment_ends) goes through, and that one warp does.
+/// The most tiles of a segment that one thread of [`segment_ends`](struct@segment_ends) goes through, and the most that one warp does.
 const BY_THREAD: usize = 8;
 const BY_WARP: usize = 1024;
 
-/// No segment.
+/// The value for no segment.
 const NONE: u64 = u64::MAX;
 
-/// Vectors of a lane in a tile.
+/// Returns the number of vectors of a lane in a tile.
 const fn vectors<S: Source>() -> usize {
     let bytes = WARP as usize * S::VECTOR * size_of::<S::Item>();
     let vectors = match BYTES.checked_div(bytes) {
@@ -51,7 +51,7 @@ const fn vectors<S: Source>() -> usize {
     }
 }
 
-/// Items of a warp's tile; a power of two.
+/// Returns the number of items of a warp's tile, which is a power of two.
 pub const fn segment_tile_items<S: Source>() -> usize {
     WARP as usize * S::VECTOR * vectors::<S>()
 }
@@ -80,14 +80,15 @@ pub(crate) fn check<O: Source<Item: Integer + ConvertTo<u64>>>(cx: Block, offset
     }
 }
 
-/// How many of the first `count` offsets are less than `first`, of so many items. All lanes of the warp call it.
+/// Returns how many of the first `count` offsets are less than `first`. The input has `items` items. All lanes of the warp call it.
 #[track_caller]
 pub(crate) fn offsets_before<O>(cx: Block, offsets: Input<O>, count: usize, (first, items): (u64, u64)) -> usize
 where
     O: Source<Item: Integer + ConvertTo<u64>>,
 {
     let is_before = |at: usize| at < count && offsets.get(at).is_some_and(|offset| offset.convert() < first);
-    // Where it is if all segments are alike, or else anywhere; at the end if `first` is after all items.
+    // The guess is right if all segments have the same length, and otherwise it may be anywhere. It is at the end if `first` is after all
+    // items.
     let guess = (first as f32 / items as f32 * count as f32) as usize;
     let window = guess.min(count).saturating_sub(WARP as usize / 2);
     let votes = cx.ballot(FULL_MASK, is_before(window + cx.lane() as usize));
@@ -100,12 +101,12 @@ where
 
 // PTX: segment_tiles__Span_f32_Span_u32_Sum has 8 loads and 0 stores of 16 bytes, staged.
 
-/// The first kernel of [`algorithms::segmented_reduce`](kernel_primitives::algorithms::segmented_reduce): a warp reduces what each
-/// segment has in its tile.
+/// The first kernel of [`algorithms::segmented_reduce`](kernel_primitives::algorithms::segmented_reduce). A warp reduces the items of each
+/// segment in its tile.
 ///
-/// Segments that begin and end in the tile are done, and go to `out`. Of a tile `t`, `partials[2 * t]` is the share of
-/// the segment that began before, if there is one, and `partials[2 * t + 1]` that of the last, if it goes on:
-/// `crossing[t]` is its number, or [`u64::MAX`].
+/// If a segment begins and ends in the tile, its result goes to `out`. For a tile `t`, `partials[2 * t]` is the share of the segment that
+/// began before the tile, if there is one. If the last segment continues after the tile, `partials[2 * t + 1]` is its share and
+/// `crossing[t]` is its number. Otherwise `crossing[t]` is [`u64::MAX`].
 #[kernel(launch(pub(crate)), threads(SEGMENT_THREADS), min_blocks(6))]
 pub fn segment_tiles<S, O, R>(
     cx: Block,
@@ -128,20 +129,20 @@ pub fn segment_tiles<S, O, R>(
     let first = tile as u64 * items;
     let is_last = first + items >= len;
     let last = if is_last { len } else { first + items };
-    // The tile is on its way while the segments in it are looked for.
+    // The tile is in flight while the warp finds its segments.
     shared.enter();
     let place = cx.warp() as usize * const { segment_tile_items::<S>() };
     let staged = Staged { items: shared.array(0, const { SegmentStorage::<S>::ITEMS }), place, first: first as usize };
     // SAFETY: the warp's part of shared memory, which it reads after it has waited.
     unsafe { by_vector!(S, stage::<S; VECTOR>(cx, x, &staged)) };
-    // All of them, also those that a search for others does not find.
+    // This checks all offsets, including those that a search for others does not read.
     check(cx, offsets, x.len());
-    // Tile 0 is there for the empty segments of an empty input.
+    // Tile 0 exists for the empty segments of an empty input.
     if first >= len && tile > 0 {
         return;
     }
 
-    // From the segment on that goes into the tile, if it does.
+    // The first segment is the one that continues into the tile, if there is one.
     let before = offsets_before(cx, offsets, segments, (first, len));
     let mut next = before.saturating_sub(1);
     x.wait_for_copies();
@@ -150,14 +151,14 @@ pub fn segment_tiles<S, O, R>(
     loop {
         let segment = next + cx.lane() as usize;
         let (begin, end) = if segment < segments { bounds(offsets, segment) } else { (NONE, NONE) };
-        // An end of the input is a place for empty segments only.
+        // Only empty segments can begin at the end of the input.
         let own = segment < segments && (begin < last || is_last);
         let (from, to) = if own { (begin.max(first), end.min(last)) } else { (0, 0) };
         let items = to.saturating_sub(from);
 
         let mut total = op.identity();
         if items <= SHORT {
-            // From a place on that differs from lane to lane, so that lanes whose segments are alike meet in no bank.
+            // Each lane starts at another place, so that lanes with similar segments never access the same bank.
             let turn = cx.lane() as u64 % items.max(1);
             for i in 0..items {
                 let at = if turn + i < items { from + turn + i } else { from + turn + i - items };
@@ -204,8 +205,8 @@ pub fn segment_tiles<S, O, R>(
     }
 }
 
-/// The second kernel of [`algorithms::segmented_reduce`](kernel_primitives::algorithms::segmented_reduce): adds up the
-/// shares of segments that lie in several tiles, of `1 << bits` items. A thread a tile.
+/// The second kernel of [`algorithms::segmented_reduce`](kernel_primitives::algorithms::segmented_reduce). It adds up the shares of
+/// segments that are in several tiles, of `1 << bits` items each. Each thread has one tile.
 #[kernel(launch(pub(crate)), threads(SEGMENT_ENDS_THREADS), min_blocks(1))]
 pub fn segment_ends<T, O, R>(
     cx: Block,
@@ -222,17 +223,17 @@ pub fn segment_ends<T, O, R>(
     O: Source<Item: Integer + ConvertTo<u64>>,
     R: Reduction<T, Output: Element> + KernelParam,
 {
-    // The last tile of the segment that crosses a tile's end, and how many items it has.
+    // This returns the segment that crosses the end of a tile, its last tile, and the number of its items.
     let segment_of = |tile: usize| match crossing.get(tile) {
         Some(segment) if segment != NONE => {
             let (begin, end) = bounds(offsets, segment as usize);
-            // Offsets may have been written since they were checked.
+            // Offsets may have been written after they were checked.
             let last = (end.saturating_sub(1) >> bits).min(crossing.len() as u64 - 1);
             (segment as usize, tile.max(last as usize), end.saturating_sub(begin))
         }
         _ => (0, tile, 0),
     };
-    // The shares of so many threads, of which this is the `rank`th.
+    // This combines the shares of one thread, which is the `rank`th of `threads` threads.
     let share = |tile: usize, last: usize, rank: usize, threads: usize| {
         let own = if rank == 0 { partials.get(2 * tile + 1) } else { None };
         let mut total = own.unwrap_or(op.identity());
@@ -290,24 +291,24 @@ pub fn segment_ends<T, O, R>(
     }
 }
 
-/// Where a segment begins and ends.
+/// Returns the beginning and the end of a segment.
 #[inline(always)]
 fn bounds<O: Source<Item: ConvertTo<u64>>>(offsets: Input<O>, segment: usize) -> (u64, u64) {
     let at = |index: usize| offsets.get(index).map_or(0, ConvertTo::convert);
     (at(segment), at(segment + 1))
 }
 
-/// A warp's tile in shared memory.
+/// A tile of a warp in shared memory.
 struct Staged<'k, T> {
     items: SharedArray<'k, T>,
-    /// Where it begins there.
+    /// The beginning of the tile in shared memory.
     place: usize,
-    /// Its first item in the input.
+    /// The first item of the tile in the input.
     first: usize,
 }
 
 impl<T> Staged<'_, T> {
-    /// Where an item of the tile is.
+    /// Returns the place of an item of the tile.
     #[inline(always)]
     fn place_of(&self, index: usize) -> usize {
         self.place + (index - self.first)
@@ -340,7 +341,7 @@ unsafe fn stage<S: Source<Item: Element>, const N: usize>(cx: Block, x: Input<S>
     }
 }
 
-/// The reduction of a range of a tile by its warp; `begin` is the place of the item with index 0.
+/// Reduces a range of a tile, with the whole warp. `begin` is the place of the item with index 0.
 ///
 /// # Safety
 /// The tile was staged, and nobody writes it meanwhile.
@@ -353,7 +354,7 @@ unsafe fn total_of<S: Source<Item: Element>, R: Reduction<S::Item>, const N: usi
 ) -> R::Accum {
     let mut totals = [op.identity(); N];
     let stride = WARP as usize * N;
-    // From where a vector lies.
+    // The range starts at the beginning of a vector.
     let mut start = range.start & !(N - 1);
     while start < range.end {
         let at = start + cx.lane() as usize * N;

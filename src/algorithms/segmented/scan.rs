@@ -14,22 +14,22 @@ use crate::algorithms::tile::scan_runs::{MarkedPart, RunScan, Runs, SegmentScanI
 #[cfg(test)]
 mod tests;
 
-/// Offsets of a lane that are on their way at a time.
+/// The number of offsets of a lane that are in flight at a time.
 const AHEAD: usize = 8;
 
-/// Offsets that a block of [`segment_scan_tiles`](struct@segment_scan_tiles) checks at most: a launch has enough blocks for all.
+/// The most offsets that a block of [`segment_scan_tiles`](struct@segment_scan_tiles) checks. A launch has enough blocks for all offsets.
 pub const SEGMENT_SCAN_OFFSETS: usize = 128 * SCAN_THREADS;
 
 // PTX: segment_scan_tiles__Span_f32_Span_u32_Add has 30 loads and 30 stores of 16 bytes, staged.
 
-/// The kernel of [`algorithms::segmented_inclusive_scan`](kernel_primitives::algorithms::segmented_inclusive_scan) and the algorithms like
-/// it: `out[i]` is `first`, and the items of the segment of `x[i]` up to it, that one left out if `exclusive`, combined by `op`. A tile a
-/// block, of so many `vectors` a thread ([`SegmentScanItems`]); `chain` has the memory of a [`Chain`] of all tiles of the epoch `epoch`,
-/// or none if there is one tile. There may be more tiles than items take.
+/// The kernel of [`algorithms::segmented_inclusive_scan`](kernel_primitives::algorithms::segmented_inclusive_scan) and similar algorithms.
+/// `out[i]` is `first` and the items of the segment of `x[i]` up to `x[i]`, combined by `op`. If `exclusive`, `x[i]` itself is left out.
+/// Each block has one tile, with `vectors` vectors for each thread ([`SegmentScanItems`]). `chain` has the memory of a [`Chain`] of all
+/// tiles of the epoch `epoch`, or is empty if there is one tile. There may be more tiles than the items need.
 ///
-/// Tiles are of items, whatever segments they have. A warp looks for the first segment that begins in its part of a tile,
-/// and marks the items that begin one, while the items are on their way. What the tiles before amount to matters up to the
-/// first head alone, so that a tile waits for those back to the last one with a head.
+/// A tile is a number of items, which may be in any segments. A warp finds the first segment that begins in its part of a tile, and marks
+/// the items that begin a segment, while the items are in flight. The result of the tiles before matters only up to the first head. So a
+/// tile waits only for the tiles back to the last one with a head.
 #[kernel(launch(pub(crate)), threads(SCAN_THREADS), min_blocks(4))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn segment_scan_tiles<S, O, R>(
@@ -57,7 +57,7 @@ pub fn segment_scan_tiles<S, O, R>(
     scan.tile(vectors, (tile, chain), &mut out, &items, &mut shared);
 }
 
-/// Items between two offsets are a run, and so are those before the first offset.
+/// The items between two offsets are a run, and so are the items before the first offset.
 #[derive(Clone, Copy)]
 struct Offsets<'k, O: Source> {
     offsets: Input<'k, O>,
@@ -75,7 +75,8 @@ impl<O: Source<Item: Integer + ConvertTo<u64>>> Runs for Offsets<'_, O> {
         true
     }
 
-    /// The block checks its share of the offsets before: those are close to the ones that it marks, if segments are alike.
+    /// Before it marks items, the block checks its share of the offsets. These are close to the ones that it marks, if segments are
+    /// similar.
     fn mark<const N: usize, const STAGED: usize>(self, part: MarkedPart) {
         let MarkedPart { cx, start, words, first_vector, .. } = part;
         let lane = cx.lane() as usize;
@@ -92,13 +93,13 @@ impl<O: Source<Item: Integer + ConvertTo<u64>>> Runs for Offsets<'_, O> {
 }
 
 impl<O: Source<Item: Integer + ConvertTo<u64>>> Offsets<'_, O> {
-    /// Marks the items of a warp's part that an offset is at, beside the marks that there are.
+    /// Marks the items of a warp's part at which a segment begins, in addition to earlier marks.
     fn mark_offsets<const N: usize, const STAGED: usize>(self, part: MarkedPart) {
         let Self { offsets, items } = self;
         let MarkedPart { cx, start, .. } = part;
         let lane = cx.lane() as usize;
         let end = (start + STAGED * WARP as usize * N) as u64;
-        // After the last offset there are none in the part.
+        // After the last offset, this returns a place that is in no part.
         let at = |index: usize| offsets.get(index).map_or(u64::MAX, ConvertTo::convert);
         let mut next = offsets_before(cx, offsets, offsets.len(), (start as u64, items as u64));
         loop {
@@ -111,13 +112,13 @@ impl<O: Source<Item: Integer + ConvertTo<u64>>> Offsets<'_, O> {
             }
             let [least, greatest] =
                 [(begins[0], 0), (begins[AHEAD - 1], WARP - 1)].map(|(begin, lane)| warp_broadcast(cx, begin, lane));
-            // By a vote: a lane that found a wrong offset has left, and what is shuffled out of it is anything.
+            // This is a vote, because a lane that found a wrong offset has left, and a shuffle from it returns anything.
             if cx.any(FULL_MASK, begins[AHEAD - 1] >= end) {
                 return;
             }
             next += AHEAD * WARP as usize;
             if least == greatest {
-                // Empty segments, any number of them.
+                // There may be any number of empty segments.
                 next += warp_bound(cx, offsets.len().saturating_sub(next), |index| at(next + index) <= greatest);
             }
         }
@@ -128,7 +129,7 @@ impl<O: Source<Item: Integer + ConvertTo<u64>>> Offsets<'_, O> {
 #[track_caller]
 fn check_share<O: Source<Item: Integer + ConvertTo<u64>>>(cx: Block, offsets: Input<O>, items: usize) {
     let at = |index: usize| offsets.get(index).map_or(0, ConvertTo::convert);
-    // At least one, or a division by zero would make the kernel prepare for a panic.
+    // The divisor is at least one. Otherwise the compiler would make the kernel prepare for a panic.
     let share = offsets.len().div_ceil(cx.grid_blocks().max(1));
     let first = cx.block_rank() * share;
     let end = (first + share).min(offsets.len());
@@ -149,10 +150,10 @@ fn check_share<O: Source<Item: Integer + ConvertTo<u64>>>(cx: Block, offsets: In
     }
 }
 
-/// Vectors whose marks are in a word.
+/// The number of vectors whose marks are in a word.
 const VECTORS: usize = size_of::<u32>();
 
-/// Marks the item at `begin`, of each lane of a warp, if it is in the part, which ends before `end`. The lanes' items do not decrease.
+/// Marks the item at `begin`, for each lane of a warp, if the part has it. The part ends before `end`. The lanes' items do not decrease.
 fn put<const N: usize>(part: MarkedPart, begin: u64, end: u64) {
     let MarkedPart { cx, start, words, first_vector, .. } = part;
     let is_inside = begin >= start as u64 && begin < end;
@@ -163,14 +164,14 @@ fn put<const N: usize>(part: MarkedPart, begin: u64, end: u64) {
     let (vector, item) = (place / N as u32, place % N as u32);
     let word = if is_inside { vector / VECTORS as u32 } else { u32::MAX };
     let mut marks = if is_inside { 1u32 << (vector % VECTORS as u32 * u8::BITS + item) } else { 0 };
-    // Lanes of one word are neighbours: the last of them has the marks of all, and the word to itself.
+    // Lanes with the same word are neighbours. The last of them has the marks of all, and writes the word alone.
     let lane = cx.lane();
     let is_shared = word == cx.shuffle_down(FULL_MASK, word, 1, WARP) && lane < WARP - 1;
     if cx.any(FULL_MASK, is_shared && is_inside) {
         let mut apart = 1;
         while apart < WARP {
             let [other, others] = [word, marks].map(|value| cx.shuffle_up(FULL_MASK, value, apart, WARP));
-            // A lane with none so far below gets its own.
+            // A lane without a lane `apart` below it gets its own marks, which changes nothing.
             marks |= if other == word { others } else { 0 };
             apart *= 2;
         }

@@ -1,4 +1,4 @@
-//! The kernel of scans of few items: some lanes, a warp or a block have a segment each, and no block waits for another.
+//! The kernel of scans of few items. Some lanes, a warp or a block scan each segment, and no block waits for another.
 
 use core::ops::Range;
 
@@ -11,23 +11,25 @@ use crate::algorithms::tile::scan_runs::{scan_runs, since_head};
 use crate::algorithms::tile::staged::lead;
 use crate::algorithms::tile::warps::{WarpStorage, put_by_warp};
 
-/// Threads of a block of [`segment_scan_warps`](struct@segment_scan_warps).
+/// The number of threads of a block of [`segment_scan_warps`](struct@segment_scan_warps).
 pub const SEGMENT_SCAN_WARPS_THREADS: usize = 256;
 
-/// Its warps.
+/// The number of warps of such a block.
 const WARPS: usize = SEGMENT_SCAN_WARPS_THREADS / WARP as usize;
 
-/// What its warps' shares of a segment amount to, twice: a warp writes one while another still reads the other.
+/// The number of results of warps for their shares of a segment. There are two for each warp: a warp writes one while another warp still
+/// reads the other.
 const TOTALS: usize = 2 * WARPS;
 
-/// Where the segments of a block begin and end, of which it has a segment a thread at most.
+/// The number of places for the beginnings and the ends of a block's segments. A block has at most a segment for each thread.
 const BOUNDS: usize = 2 * SEGMENT_SCAN_WARPS_THREADS;
 
-/// Offsets that the one launch takes, however few items there are; and the fewest items an offset, if there are more.
+/// The number of offsets that the one launch takes, even for few items. If there are more offsets, they must have at least [`ITEMS`] items
+/// each.
 const OFFSETS: usize = 8192;
 const ITEMS: usize = 4;
 
-/// Vectors of a lane under way: as many as 32 registers hold.
+/// Returns the number of vectors of a lane in flight, which is the number that 32 registers hold.
 const fn rounds<S: Source>() -> usize {
     let words = match size_of::<S::Item>().div_ceil(size_of::<u32>()) {
         0 => 1,
@@ -41,21 +43,21 @@ const fn rounds<S: Source>() -> usize {
     }
 }
 
-/// Items that a lane has under way.
+/// Returns the number of items that a lane has in flight.
 const fn lane_items<S: Source>() -> usize {
     rounds::<S>() * scan_vector::<S>()
 }
 
-/// Items of the largest segment that a warp of [`segment_scan_warps`](struct@segment_scan_warps) scans: longer ones all warps of its block
-/// do.
+/// Returns the number of items of the largest segment that a warp of [`segment_scan_warps`](struct@segment_scan_warps) scans. All warps of
+/// a block scan longer segments.
 pub const fn segment_scan_warp_items<S: Source>() -> usize {
     2 * WARP as usize * lane_items::<S>()
 }
 
-/// How many lanes have a segment of so many items with so many offsets, as the power of two; none if tiles are for them.
+/// Returns the number of lanes for a segment, as a power of two, for this many items and offsets. Returns `None` if tiles are better.
 ///
-/// Segments of average length are what a quarter of the registers hold: longer ones are as common as shorter ones. There are as many
-/// lanes as a block has threads, if those of a warp are too few.
+/// The lanes of a segment of average length hold it in a quarter of their registers, because longer segments are as common as shorter ones.
+/// If the lanes of a warp are too few, all threads of a block are the lanes of a segment.
 pub fn segment_scan_lane_bits<S: Source>(len: usize, offsets: usize) -> Option<u32> {
     let average = len.div_ceil(offsets.saturating_sub(1).max(1));
     let of_warp = segment_scan_warp_items::<S>();
@@ -73,12 +75,12 @@ pub fn segment_scan_lane_bits<S: Source>(len: usize, offsets: usize) -> Option<u
 
 // PTX: segment_scan_warps__Span_f32_Span_u32_Add has 12 loads and 12 stores of 16 bytes.
 
-/// As [`segment_scan_tiles`](struct@kernel_primitives::kernels::device::segment_scan_tiles), of few items, without a chain: `1 << lane_bits`
-/// lanes scan a segment, up to all of a block.
+/// Works as [`segment_scan_tiles`](struct@kernel_primitives::kernels::device::segment_scan_tiles), for few items, without a chain. `1 <<
+/// lane_bits` lanes scan a segment, up to all lanes of a block.
 ///
-/// A segment that is more than twice what its lanes have under way, all lanes of their warp scan; one that is more than that for a warp
-/// ([`segment_scan_warp_items`]), all warps of the block do. Items before the first offset are a segment, and so are those after the last
-/// one: there is one segment more than there are offsets.
+/// If a segment has more than twice the items that its lanes have in flight, all lanes of their warp scan it. If it has more than that for
+/// a warp ([`segment_scan_warp_items`]), all warps of the block scan it. The items before the first offset are a segment, and so are the
+/// items after the last offset. So there is one segment more than there are offsets.
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 #[kernel(launch(pub(crate)), threads(SEGMENT_SCAN_WARPS_THREADS), min_blocks(if size_of::<S::Item>() < 8 { 2 } else { 1 }))]
 pub fn segment_scan_warps<S, O, R>(
@@ -108,7 +110,8 @@ pub fn segment_scan_warps<S, O, R>(
     let end: u64 = place(segment);
     cx.require_at_most(begin as usize, end as usize);
     cx.require_at_most(end as usize, x.len());
-    // Those of the group's first lane, and inside: an input that is computed may give each lane others.
+    // All lanes of a group take the values of its first lane, because a computed input may give each lane other values. They are kept
+    // inside.
     let width = (lanes as u32).min(WARP);
     let [begin, end] = [begin, end].map(|place| cx.shuffle(FULL_MASK, place, 0, width));
     let end = end.min(x.len() as u64);
@@ -142,7 +145,7 @@ pub fn segment_scan_warps<S, O, R>(
                 let shape = (scan_vector::<S>(), rounds::<S>());
                 assert!(matches!(shape, (1, 1) $(| ($n, $rounds))*), "a shape is missing");
             }
-            // A chain of conditions, of which the compiler follows one alone.
+            // The compiler follows only one branch of this chain of conditions.
             $(if const { scan_vector::<S>() == $n && rounds::<S>() == $rounds } {
                 let scan = SegmentScan::<S, R, $n>::new(cx, x, (first, exclusive), op, &out);
                 scan.segments::<$rounds, $half>(&segments, totals, &mut out)
@@ -155,21 +158,22 @@ pub fn segment_scan_warps<S, O, R>(
     shapes! { 16 x 2 / 1  8 x 4 / 2  4 x 8 / 4  2 x 8 / 4  1 x 8 / 4  1 x 4 / 2  1 x 2 / 1 }
 }
 
-/// A block's segments, and who scans them.
+/// The segments of a block, and the lanes that scan each of them.
 struct BlockSegments<'k> {
     lane_bits: u32,
-    /// Where that of this lane's group begins and ends, and whether the group alone scans it.
+    /// The beginning and the end of the segment of this lane's group, and whether the group alone scans it.
     own: [u64; 2],
     of_lanes: bool,
-    /// The first lanes of the warp's groups whose segments the warp scans; and for each warp those whose segments the block scans.
+    /// The first lanes of the groups of the warp whose segments the warp scans; and, for each warp, the first lanes of the groups whose
+    /// segments the block scans.
     of_warp: u32,
     of_block: SharedArray<'k, u32>,
-    /// Where segments that the block scans begin and end.
+    /// The beginnings and the ends of the segments that the block scans.
     bounds: SharedArray<'k, u64>,
 }
 
-/// A scan of segments of an input by vectors of `N` items. Places of items count those that its first vector lacks, so that vectors begin
-/// at multiples of `N`.
+/// A scan of segments of an input by vectors of `N` items. The places of items include the items that the first vector lacks, so that
+/// vectors begin at multiples of `N`.
 struct SegmentScan<'k, S: Source, R, const N: usize> {
     cx: Block<'k>,
     x: Input<'k, S>,
@@ -181,7 +185,7 @@ struct SegmentScan<'k, S: Source, R, const N: usize> {
     op: R,
 }
 
-/// A lane's vectors: the place of the first one, and how far they are apart; and where what they are for begins and ends.
+/// The vectors of a lane: the place of the first one, the distance between two, and the beginning and the end of their range.
 #[derive(Clone, Copy)]
 struct LaneVectors {
     own: usize,
@@ -208,7 +212,7 @@ where
         Self { cx, x, lead, reads_vectors, writes_vectors, first, exclusive, op }
     }
 
-    /// Scans the block's segments. A lane has `ROUNDS` vectors under way, or `HALF` if those of no segment of the warp need more.
+    /// Scans the segments of the block. A lane has `ROUNDS` vectors in flight, or `HALF` of them if no segment of the warp needs more.
     fn segments<const ROUNDS: usize, const HALF: usize>(
         &self,
         segments: &BlockSegments,
@@ -239,7 +243,7 @@ where
                 left &= left - 1;
                 // SAFETY: inside; the group's first lane wrote them before the barrier.
                 let [begin, end] = [0, 1].map(|at| unsafe { bounds.load(2 * group + at) } as usize);
-                // Inside: where a lane that found a wrong offset has left, these are anything.
+                // This keeps the range inside. If a lane has found a wrong offset and has left, the values may be anything.
                 let end = end.min(self.x.len());
                 half = self.by_block::<ROUNDS>(begin.min(end)..end, totals, half, out);
             }
@@ -247,7 +251,7 @@ where
         }
     }
 
-    /// Scans the range of each group of so many lanes. All lanes of the warp call it.
+    /// Scans the range of each group of `lanes` lanes. All lanes of the warp call it.
     fn by_lanes<const ROUNDS: usize, const HALF: usize>(
         &self,
         lanes: u32,
@@ -272,7 +276,7 @@ where
         }
     }
 
-    /// Scans a part of the range of each group, given what those before amount to, and tells what all of them do.
+    /// Scans a part of the range of each group, given the result of the parts before. Returns the result of all parts so far.
     fn part<const ROUNDS: usize>(
         &self,
         group: (u32, u32),
@@ -285,7 +289,7 @@ where
         self.finish(vectors, upto, group, share, before, out)
     }
 
-    /// Scans a range by all warps, of which each has a share of a part. Returns the half of the totals that is next.
+    /// Scans a range with all warps. Each warp has a share of a part. Returns the half of the totals that comes next.
     fn by_block<const ROUNDS: usize>(
         &self,
         range: Range<usize>,
@@ -302,7 +306,7 @@ where
         while start < end {
             let rounds = (end - start).div_ceil(WARPS * apart).min(ROUNDS);
             let own = start + own_warp * (rounds * apart);
-            // Not of the next warp.
+            // The share ends before the share of the next warp.
             let share = LaneVectors { own: own + lane as usize * N, apart, begin, end: end.min(own + rounds * apart) };
             let vectors = self.load::<ROUNDS>(share);
             let upto = self.upto(&vectors, share, WARP);
@@ -334,7 +338,7 @@ where
         half
     }
 
-    /// Loads a lane's vectors, those that the range has items of. What lies outside of the range is anything.
+    /// Loads the vectors of a lane that have items of the range. Items outside of the range may be anything.
     fn load<const ROUNDS: usize>(&self, share: LaneVectors) -> [[S::Item; N]; ROUNDS] {
         let LaneVectors { own, apart, begin, end } = share;
         let (x, lead) = (self.x, self.lead);
@@ -364,13 +368,13 @@ where
         vectors
     }
 
-    /// Which item of a lane's first vector begins the range, as a bit; none, if it is not there.
+    /// Returns a bit for the item of a lane's first vector that begins the range, or 0 if the vector does not have it.
     fn head(&self, share: LaneVectors) -> u32 {
         let LaneVectors { own, begin, .. } = share;
         if own <= begin && begin < own + N { 1 << (begin - own) } else { 0 }
     }
 
-    /// What each round amounts to up to this lane's vector, and with it, since the range began.
+    /// Returns, for each round, the items from the beginning of the range or of the round up to and including this lane's vector, combined.
     fn upto<const ROUNDS: usize>(
         &self,
         vectors: &[[S::Item; N]; ROUNDS],
@@ -394,8 +398,8 @@ where
         upto
     }
 
-    /// Scans the vectors of the lanes of each group, given what the range's items before them amount to, if there are any, and writes what
-    /// the range has. Returns what all of them amount to.
+    /// Scans the vectors of the lanes of each group, given the result of the range's items before them, if there are any. Writes the items
+    /// of the range. Returns the result of all these items.
     fn finish<const ROUNDS: usize>(
         &self,
         mut vectors: [[S::Item; N]; ROUNDS],
@@ -413,7 +417,7 @@ where
             let before_lane = cx.shuffle_up(FULL_MASK, upto, 1, lanes);
             let of_round = cx.shuffle(FULL_MASK, upto, lanes - 1, lanes);
             let mut sum = match before {
-                // Of the first lane this is anything: the range begins in its vector.
+                // In the first lane, this may be anything, because the range begins in its vector.
                 None => before_lane,
                 Some(before) if rank == 0 => before,
                 Some(before) => op.apply(before, before_lane),

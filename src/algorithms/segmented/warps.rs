@@ -1,4 +1,4 @@
-//! The kernel of segmented reductions of few items: warps or a block have a segment each.
+//! The kernel of segmented reductions of few items. Two warps, or a block, reduce each segment.
 
 use kernel_primitives::functor::Reduction;
 use kernel_primitives::input::Source;
@@ -8,22 +8,23 @@ use kernel_primitives::simt::WARP;
 use crate::algorithms::tile::by_vector;
 use crate::algorithms::tile::warps::{WarpStorage, put_by_warp};
 
-/// Threads of a block of [`segment_warps`](struct@segment_warps).
+/// The number of threads of a block of [`segment_warps`](struct@segment_warps).
 pub const SEGMENT_WARPS_THREADS: usize = 512;
 
-/// Its warps.
+/// The number of warps of such a block.
 const SEGMENT_WARPS: usize = SEGMENT_WARPS_THREADS / WARP as usize;
 
-/// The segments of a block: two warps have all of a segment of a thousand eight-byte items under way.
+/// The number of segments of a block. Two warps have all items of a segment of a thousand eight-byte items in flight.
 pub const SEGMENT_PAIRS: usize = SEGMENT_WARPS / 2;
 
-/// Items of the largest segment that two warps of [`segment_warps`](struct@segment_warps) reduce: longer ones all warps of its block do.
+/// Returns the number of items of the largest segment that two warps of [`segment_warps`](struct@segment_warps) reduce. All warps of a
+/// block reduce longer segments.
 pub const fn segment_warp_items<S: Source>() -> usize {
     16 * WARP as usize * S::VECTOR
 }
 
-/// The kernel of [`algorithms::segmented_reduce`](kernel_primitives::algorithms::segmented_reduce) for small inputs, in one launch: two
-/// warps reduce a segment, and a block one that has more than [`segment_warp_items`].
+/// The kernel of [`algorithms::segmented_reduce`](kernel_primitives::algorithms::segmented_reduce) for small inputs, in one launch. Two
+/// warps reduce a segment. A block reduces a segment that has more than [`segment_warp_items`] items.
 #[kernel(launch(pub(crate)), threads(SEGMENT_WARPS_THREADS), min_blocks(1))]
 pub fn segment_warps<S, O, R>(
     cx: Block,
@@ -41,7 +42,7 @@ pub fn segment_warps<S, O, R>(
 {
     let first = cx.block_rank() * SEGMENT_PAIRS;
     let (segment, half) = (first + cx.warp() as usize / 2, cx.warp() as usize % 2);
-    // After the last segment come empty ones at its end, so that the last offset is looked at even if it is the only one.
+    // After the last segment come empty segments at its end, so that the last offset is checked even if it is the only one.
     let range = |segment: usize| {
         let at = |index: usize| offsets.get(index.min(offsets.len() - 1)).map_or(0, ConvertTo::<u64>::convert) as usize;
         at(segment)..at(segment + 1)
@@ -87,7 +88,8 @@ pub fn segment_warps<S, O, R>(
     }
 }
 
-/// Vectors that a thread has under way: up to 128 bytes, and one where the totals of sixteen items fill its registers.
+/// Returns the number of vectors that a thread has in flight. They have up to 128 bytes. It is one if the totals of sixteen items fill the
+/// registers.
 const fn under_way<S: Source>() -> usize {
     match (S::VECTOR, size_of::<S::Item>()) {
         (16, _) | (_, 65..) => 1,
@@ -97,7 +99,7 @@ const fn under_way<S: Source>() -> usize {
     }
 }
 
-/// What one of so many threads, of this rank, has of a range of the input.
+/// Reduces the share of a range of the input of one thread, which has a rank among several threads.
 fn total_in_memory<S: Source<Item: Element>, R: Reduction<S::Item>>(
     x: Input<S>,
     range: core::ops::Range<usize>,
@@ -105,7 +107,7 @@ fn total_in_memory<S: Source<Item: Element>, R: Reduction<S::Item>>(
     op: &R,
 ) -> R::Accum {
     match const { under_way::<S>() } {
-        // Of fewer items, twice as many loads would be of the last vector.
+        // With fewer items, half of the eight loads would only read the last vector again.
         8 if range.start % S::VECTOR + range.len() <= 4 * share.1 * S::VECTOR => {
             by_vector!(S, total_by::<S, R; VECTOR, 4>(x, range, share, op))
         }
@@ -116,7 +118,7 @@ fn total_in_memory<S: Source<Item: Element>, R: Reduction<S::Item>>(
     }
 }
 
-/// As [`total_in_memory`]: by vectors side by side, `AHEAD` of which are under way.
+/// Works as [`total_in_memory`], by contiguous vectors, of which `AHEAD` are in flight.
 fn total_by<S: Source<Item: Element>, R: Reduction<S::Item>, const N: usize, const AHEAD: usize>(
     x: Input<S>,
     range: core::ops::Range<usize>,
@@ -125,14 +127,14 @@ fn total_by<S: Source<Item: Element>, R: Reduction<S::Item>, const N: usize, con
 ) -> R::Accum {
     let mut totals = [op.identity(); N];
     let stride = threads * N;
-    // Vectors are whole in the input; what it has after the last one goes by itself.
+    // All vectors are whole in the input. The items after the last vector are read one by one.
     let end = range.end.min(x.len() & !(N - 1));
     let last = end.wrapping_sub(1) & !(N - 1);
     let is_aligned = x.is_aligned::<N>(0);
     let mut first = (range.start & !(N - 1)) + rank * N;
     while first < end {
         let mut vectors = [[S::Item::ZERO; N]; AHEAD];
-        // Where there are no more, the last one once more, so that no branch lies between the loads.
+        // If there are no more vectors, this reads the last one again, so that no branch lies between the loads.
         let place = |v: usize| (first + v * stride).min(last);
         // SAFETY: whole vectors of the input; and aligned.
         unsafe {
@@ -148,7 +150,7 @@ fn total_by<S: Source<Item: Element>, R: Reduction<S::Item>, const N: usize, con
         }
         for (v, items) in vectors.iter().enumerate() {
             let at = first + v * stride;
-            // Most vectors have no items of other segments, and no item of those is asked about.
+            // Most vectors have no items of other segments. For these, no item is tested.
             if at >= range.start && at + N <= end {
                 for (i, &item) in items.iter().enumerate() {
                     totals[i] = op.combine(totals[i], op.pre(item, (at + i - range.start) as u64));

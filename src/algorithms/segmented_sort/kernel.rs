@@ -1,12 +1,12 @@
 //! The kernels of segmented sorts.
 //!
-//! Tiles are sorted first, each segment in them by itself. Passes of merges then join what a segment has in two neighbouring runs: only the
-//! segment that goes over the border between them is merged, and only the tiles that it has a part of are moved, from one of
-//! two buffers to the other. So short segments cost little after the first kernel, and long ones as much as in any sort.
-//! The idea is that of moderngpu's segmented sort (Baxter, 2013).
+//! First, tiles are sorted, with each segment in a tile sorted by itself. Then passes of merges join the items that a segment has in two
+//! neighbouring runs. A pass merges only the segment that crosses the border between the runs. It moves only the tiles that have a part of
+//! this segment, from one of two buffers to the other. So after the first kernel, short segments cost little, and long ones cost as much as
+//! in any sort. The idea is that of moderngpu's segmented sort (Baxter, 2013).
 //!
-//! For few items, launches cost more than work. There tiles are short, and in place of all passes each item of a segment in several tiles
-//! searches the others of these for how many items come before it, which is its place.
+//! For few items, launches cost more than the work. Then tiles are short. Instead of all passes, each item of a segment in several tiles
+//! searches the other tiles of the segment for the number of items that come before it. This number gives its place.
 
 use core::marker::PhantomData;
 
@@ -21,26 +21,27 @@ use crate::algorithms::merge_sort::kernel::read;
 use crate::algorithms::search::kernel::warp_bound;
 use crate::algorithms::segmented::kernel::check;
 
-/// Threads of a block of [`segment_sort_tiles`](struct@segment_sort_tiles).
+/// The number of threads of a block of [`segment_sort_tiles`](struct@segment_sort_tiles).
 pub const SEGMENT_SORT_THREADS: usize = 256;
 
-/// Items of a tile of [`segment_sort_tiles`](struct@segment_sort_tiles) whose keys and values have these sizes; 0 for keys alone. A power
-/// of two, and a multiple of [`merge_tile_items`](kernel_primitives::kernels::device::merge_tile_items).
+/// Returns the number of items of a tile of [`segment_sort_tiles`](struct@segment_sort_tiles) whose keys and values have these sizes, or
+/// size 0 for keys alone. It is a power of two, and a multiple of
+/// [`merge_tile_items`](kernel_primitives::kernels::device::merge_tile_items).
 pub const fn segment_sort_tile_items(key: usize, value: usize) -> usize {
     SEGMENT_SORT_THREADS * items(key, value)
 }
 
-/// Items of a thread in a short tile, unless those of the usual one are fewer.
+/// The number of items of a thread in a short tile, unless a usual tile has fewer.
 const FEW: usize = 4;
 
-/// Items of a thread in a short tile whose keys and values have so many bytes.
+/// Returns the number of items of a thread in a short tile, by the bytes of its keys and values.
 const fn few_items(key: usize, value: usize) -> usize {
     let items = items(key, value);
     if items < FEW { items } else { FEW }
 }
 
-/// Items of a short tile of [`segment_sort_tiles`](struct@segment_sort_tiles) whose keys and values have these sizes; 0 for keys alone.
-/// A power of two.
+/// Returns the number of items of a short tile of [`segment_sort_tiles`](struct@segment_sort_tiles) whose keys and values have these sizes,
+/// or size 0 for keys alone. It is a power of two.
 pub const fn segment_sort_short_items(key: usize, value: usize) -> usize {
     SEGMENT_SORT_THREADS * few_items(key, value)
 }
@@ -66,20 +67,22 @@ impl<K: Element, V: Element> SegmentSortTileStorage<K, V> {
 
 // SAFETY: uninitialised elements.
 unsafe impl<K: Element, V: Element> SharedStorage for SegmentSortTileStorage<K, V> {
-    /// Behind keys and values, the bounds of a segment a thread.
+    /// After the keys and values come the bounds of a segment for each thread.
     const BYTES: usize = (Self::VALUES + Self::TILE * size_of::<V>()).next_multiple_of(16)
         + SEGMENT_SORT_THREADS * size_of::<[u32; 2]>();
     const ALIGN: usize = 16;
 }
 
-/// Sorts what each segment has in a tile; stable. A tile a block. What is in no segment stays where it is.
+/// Sorts the items of each segment in a tile. The sort is stable. Each block sorts one tile. Items that are in no segment stay in their
+/// places.
 ///
-/// `copy` is empty, or as long as `x` and gets the same as `out`. Tiles are of [`segment_sort_tile_items`]; with a copy, and where one has
-/// all items, of [`segment_sort_short_items`].
+/// `copy` is empty, or it is as long as `x` and gets the same items as `out`. Tiles have [`segment_sort_tile_items`] items. With a copy, or
+/// if one tile has all items, tiles have [`segment_sort_short_items`] items.
 ///
-/// `borders[t]` is then the segment, its begin and its end, that the first item of tile `t` is in; or that item alone, if it is in none.
-/// And `marks` are zero: with a copy, a bit for each item of whole tiles, the claims of
-/// [`segment_merge_ranks`](struct@kernel_primitives::kernels::device::segment_merge_ranks); else a byte for each tile of merges, the first row of `moved`.
+/// Afterwards, `borders[t]` is the beginning and the end of the segment of the first item of tile `t`, or of that item alone if it is in no
+/// segment. And `marks` are zero. With a copy, they have a bit for each item of whole tiles, which are the claims of
+/// [`segment_merge_ranks`](struct@kernel_primitives::kernels::device::segment_merge_ranks). Without one, they have a byte for each tile of
+/// merges, which is the first row of `moved`.
 #[kernel(launch(pub(crate)), threads(SEGMENT_SORT_THREADS), min_blocks(4))]
 pub fn segment_sort_tiles<S, O, C>(
     cx: Block,
@@ -108,7 +111,7 @@ pub fn segment_sort_tiles<S, O, C>(
     }
 }
 
-/// As [`segment_sort_tiles`](struct@segment_sort_tiles), with a value a key that goes where its key goes.
+/// Works as [`segment_sort_tiles`](struct@segment_sort_tiles), with a value for each key. A value goes to the place of its key.
 #[kernel(
     launch(pub(crate)),
     threads(SEGMENT_SORT_THREADS),
@@ -148,22 +151,22 @@ pub fn segment_sort_tiles_pairs<S, X, O, C>(
     }
 }
 
-/// Where items of a tile go: to the result and, if it is short, to the copy.
+/// The outputs for the items of a tile: the result and, if the tile is short, the copy.
 type To<'v, 'o, 'c, T> = (&'v mut GlobalMut<'o, T>, Option<&'v mut GlobalMut<'c, T>>);
 
-/// The values, and where they go.
+/// The values, and their outputs.
 type Values<'v, 'i, 'o, 'c, X> = (Input<'i, X>, To<'v, 'o, 'c, <X as Source>::Item>);
 
-/// What the first kernel tells the others.
+/// The values that the first kernel gives to the others.
 type Table<'v, 'b, 'm> = (&'v mut GlobalMut<'b, [u64; 2]>, &'v mut GlobalMut<'m, u8>);
 
-/// An offset; after the last one, more than any.
+/// Returns an offset. After the last one, it returns a number that is larger than any.
 #[inline(always)]
 fn offset<O: Source<Item: ConvertTo<u64>>>(offsets: Input<'_, O>, index: usize) -> u64 {
     offsets.get(index).map_or(u64::MAX, ConvertTo::convert)
 }
 
-/// Of the offsets from `at` to `end`, where the first is that is more than a place.
+/// Returns the index of the first offset that is larger than a place, among those from `at` to `end`.
 fn behind<O: Source<Item: ConvertTo<u64>>>(offsets: Input<'_, O>, mut at: usize, mut end: usize, place: u64) -> usize {
     while at < end {
         let half = at + (end - at) / 2;
@@ -197,7 +200,7 @@ fn sort_tile<S, O, X, C, const ITEMS: usize>(
     let tile = const { SEGMENT_SORT_THREADS * ITEMS };
     let first = cx.block_rank() * tile;
     let len = x.len().saturating_sub(first).min(tile);
-    // The offsets that are more than the tile's first place, up to those that are more than its last one.
+    // These are the offsets that are larger than the tile's first place, up to those that are larger than its last place.
     if cx.warp() < 2 {
         let place = (if cx.warp() == 0 { first } else { first + tile - 1 }) as u64;
         let found = warp_bound(cx, offsets.len(), |at| offset(offsets, at) <= place);
@@ -214,7 +217,8 @@ fn sort_tile<S, O, X, C, const ITEMS: usize>(
     cx.barrier();
     let ends = [words.get(0) as usize, words.get(1) as usize];
 
-    // Where segments begin, and each place by itself that is in none: those before the first offset and those after the last.
+    // These are the places where segments begin. Each place that is in no segment is one by itself: the places before the first offset and
+    // those after the last offset.
     let mut at = behind(offsets, ends[0], ends[1], own as u64);
     let is_inside = at > 0 && at < offsets.len();
     let bounds = if is_inside { [offset(offsets, at - 1), offset(offsets, at)] } else { [own as u64, own as u64 + 1] };
@@ -265,7 +269,7 @@ fn sort_tile<S, O, X, C, const ITEMS: usize>(
     }
 }
 
-/// As [`write_out`]; to the copy, as far as it has places.
+/// Works as [`write_out`]. It also writes the copy, as far as the copy has places.
 ///
 /// # Safety
 /// As for [`write_out`], of both.
@@ -285,7 +289,7 @@ unsafe fn write_to_both<T: Element, const N: usize, const ITEMS: usize>(
     }
 }
 
-/// Tiles of merges in one of the first kernel.
+/// Returns the number of tiles of merges in a tile of the first kernel.
 const fn tile_ratio() -> usize {
     SEGMENT_SORT_THREADS / MERGE_THREADS
 }

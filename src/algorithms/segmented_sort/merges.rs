@@ -1,4 +1,4 @@
-//! Passes of merges: what a segment has in two neighbouring runs becomes one.
+//! Passes of merges, which join the items that a segment has in two neighbouring runs.
 
 use kernel_primitives::functor::Comparator;
 use kernel_primitives::prelude::*;
@@ -9,20 +9,21 @@ use crate::algorithms::merge::kernel::{
 };
 use crate::algorithms::search::kernel::warp_bound;
 
-/// What a pass of [`segment_merge_tiles`](struct@segment_merge_tiles) merges.
+/// The runs that a pass of [`segment_merge_tiles`](struct@segment_merge_tiles) merges.
 #[derive(Clone, Copy, Debug, KernelParam)]
 #[repr(C)]
 pub struct SegmentMergePass {
-    /// Items of a run: a power of two, a tile of [`segment_sort_tiles`](struct@kernel_primitives::kernels::device::segment_sort_tiles) at least.
+    /// The number of items of a run. It is a power of two, and at least a tile of
+    /// [`segment_sort_tiles`](struct@kernel_primitives::kernels::device::segment_sort_tiles).
     pub run: usize,
-    /// The number of the pass; the first is 1.
+    /// The number of the pass. The first pass is 1.
     pub pass: usize,
 }
 
-/// Joins what a segment has in two neighbouring runs; stable. A tile of merges a block.
+/// Joins the items that a segment has in two neighbouring runs. The merge is stable. Each block has one tile of merges.
 ///
-/// Where a tile lies after pass `p`, `moved[p * tiles + t]` says: in `out`, or, if it is not zero, in `copy`. A block
-/// that has a part of a segment that is joined writes its tile to where it does not lie.
+/// `moved[p * tiles + t]` says where tile `t` is after pass `p`: in `out`, or in `copy` if it is not zero. A block that has a part of a
+/// joined segment writes its tile to the other buffer.
 #[kernel(launch(pub(crate)), threads(MERGE_THREADS), min_blocks(4), equal_len(out, copy))]
 pub fn segment_merge_tiles<K, C>(
     cx: Block,
@@ -41,7 +42,7 @@ pub fn segment_merge_tiles<K, C>(
     by_items!(K, Nothing, merge_tile::<K, Nothing, C; ITEMS>(cx, (&mut out, &mut copy), values, borders, &mut moved, pass, &order, &shared));
 }
 
-/// As [`segment_merge_tiles`](struct@segment_merge_tiles), with a value a key that goes where its key goes.
+/// Works as [`segment_merge_tiles`](struct@segment_merge_tiles), with a value for each key. A value goes to the place of its key.
 #[kernel(launch(pub(crate)), threads(MERGE_THREADS), min_blocks(4), equal_len(out, copy, values_out, values_copy))]
 pub fn segment_merge_tiles_pairs<K, V, C>(
     cx: Block,
@@ -63,10 +64,10 @@ pub fn segment_merge_tiles_pairs<K, V, C>(
     by_items!(K, V, merge_tile::<K, V, C; ITEMS>(cx, (&mut out, &mut copy), values, borders, &mut moved, pass, &order, &shared));
 }
 
-/// The result and the copy, of which each tile lies in one.
+/// The result and the copy. Each tile is in one of them.
 type Both<'v, 'o, 'c, T> = (&'v mut GlobalMut<'o, T>, &'v mut GlobalMut<'c, T>);
 
-/// Reads from where it lies.
+/// Reads from the buffer that has the tile.
 ///
 /// # Safety
 /// Nobody writes it meanwhile.
@@ -76,7 +77,7 @@ unsafe fn read_from<T: Element>(both: &Both<'_, '_, '_, T>, in_copy: bool, at: u
     unsafe { if in_copy { both.1.read(at) } else { both.0.read(at) } }
 }
 
-/// Writes to where it is to lie.
+/// Writes to the buffer that gets the tile.
 ///
 /// # Safety
 /// Nobody else accesses it meanwhile.
@@ -114,7 +115,7 @@ fn merge_tile<K, V, C, const ITEMS: usize>(
     let in_copy = lies_in_copy(rank);
     let begin = first & !(2 * run - 1);
     let middle = begin + run;
-    // What the segment over the border has in both runs.
+    // These are the items that the segment over the border has in both runs.
     let [from, to] = borders.get(middle >> const { bits_of_sort_tile(ITEMS) }).unwrap_or([middle as u64; 2]);
     let from = (from as usize).max(begin).min(middle);
     let to = (to as usize).min(begin + 2 * run).min(all).max(middle);
@@ -152,14 +153,14 @@ fn merge_tile<K, V, C, const ITEMS: usize>(
     cx.barrier();
     // SAFETY: written before the barrier.
     let [split, split_end] = unsafe { ends.load_items::<2>(0) };
-    // With a comparator that is no order, the splits may say anything within their bounds.
+    // If the comparator is not an order, the splits may have any value within their bounds.
     let len = end - start;
     let split = split as usize;
     let split_end = (split_end as usize).max(split).min(split + len);
     let own = [(from + split, split_end - split), (middle + diagonals[0] - split, len - (split_end - split))];
     let lens = own.map(|(_, len)| len as u32);
 
-    // Each piece is of two tiles at most.
+    // Each piece has items of at most two tiles.
     let sides = own.map(|(at, len)| {
         let last = if len > 0 { at + len - 1 } else { at };
         if len > 0 { [lies_in_copy(at >> bits), lies_in_copy(last >> bits)] } else { [false; 2] }
@@ -183,7 +184,7 @@ fn merge_tile<K, V, C, const ITEMS: usize>(
             }
         }
     }
-    // What the tile has of other segments goes along.
+    // The items of other segments in the tile are moved, too.
     for i in 0..ITEMS {
         let at = first + i * MERGE_THREADS + thread as usize;
         if at < last && (at < start || at >= end) {
@@ -227,12 +228,12 @@ fn merge_tile<K, V, C, const ITEMS: usize>(
     }
 }
 
-/// The binary digits of a place in a tile of the first kernel.
+/// Returns the number of binary digits of a place in a tile of the first kernel.
 const fn bits_of_sort_tile(items: usize) -> u32 {
     (SEGMENT_SORT_THREADS * items).ilog2()
 }
 
-/// Brings the tiles that lie in `copy` after the last pass, whose row `moved` is, to `out`. A tile a block.
+/// Copies the tiles that are in `copy` after the last pass to `out`. `moved` is the row of that pass. Each block has one tile.
 #[kernel(launch(pub(crate)), threads(MERGE_THREADS), equal_len(out, copy))]
 pub fn segment_sort_last<T: Element>(
     cx: Block,

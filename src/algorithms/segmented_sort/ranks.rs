@@ -1,4 +1,4 @@
-//! A merge of few items in one launch: each item of a segment in several tiles finds its place by searches.
+//! A merge of few items in one launch. Each item of a segment in several tiles finds its place by searches.
 
 use kernel_primitives::functor::Comparator;
 use kernel_primitives::input::Span;
@@ -7,18 +7,18 @@ use kernel_primitives::prelude::*;
 use super::kernel::segment_sort_short_items;
 use crate::algorithms::merge::kernel::Nothing;
 
-/// Threads of a block of [`segment_merge_ranks`](struct@segment_merge_ranks), and its items: fewer than a short tile may have, so that few
-/// tiles are blocks for a whole device.
+/// The number of threads of a block of [`segment_merge_ranks`](struct@segment_merge_ranks), which is also the number of its items. It is
+/// smaller than a short tile may be, so that a few tiles have enough blocks for a whole device.
 pub const SEGMENT_RANK_THREADS: usize = 256;
 
-/// Short tiles that an item's place is searched in side by side.
+/// The number of short tiles in which an item's place is searched at the same time.
 const SIDE_BY_SIDE: usize = 4;
 
-/// Brings the items of segments that lie in several short tiles from `copy` to their places in `out`; stable. A thread an item, 2^31 at
-/// most.
+/// Moves the items of segments that are in several short tiles from `copy` to their places in `out`. The order is stable. Each thread has
+/// one item, of at most 2^31 items.
 ///
-/// `copy` and `borders` are those of [`segment_sort_tiles`](struct@kernel_primitives::kernels::device::segment_sort_tiles), and `claims` its `marks`. An item that finds its
-/// place claimed, as may be if the comparator is no order, goes nowhere.
+/// `copy` and `borders` are the results of [`segment_sort_tiles`](struct@kernel_primitives::kernels::device::segment_sort_tiles), and
+/// `claims` are its `marks`. If the comparator is not an order, an item may find its place claimed. Then the item is not written.
 #[kernel(launch(pub(crate)), threads(SEGMENT_RANK_THREADS), min_blocks(4), equal_len(out, copy))]
 pub fn segment_merge_ranks<K, C>(
     cx: Block,
@@ -38,7 +38,7 @@ pub fn segment_merge_ranks<K, C>(
     }
 }
 
-/// As [`segment_merge_ranks`](struct@segment_merge_ranks), with a value a key that goes where its key goes.
+/// Works as [`segment_merge_ranks`](struct@segment_merge_ranks), with a value for each key. A value goes to the place of its key.
 #[kernel(
     launch(pub(crate)),
     threads(SEGMENT_RANK_THREADS),
@@ -69,8 +69,8 @@ pub fn segment_merge_ranks_pairs<K, V, C>(
     }
 }
 
-/// An item and its place, if its segment lies in several tiles and nobody has claimed the place before: after the items of its segment
-/// that come before it in its own tile and in each other.
+/// Returns an item and its place, if its segment is in several tiles and no other item has claimed the place. The place is after the items
+/// of the segment that come before this item, in its own tile and in each other tile.
 fn claim_place<K, V, C>(
     at: usize,
     copy: Input<'_, Span<K>>,
@@ -110,7 +110,7 @@ where
     let mut place = from + at - from.max(first);
     let mut next = 0;
     while next < others {
-        // The first and the last item of what the segment has in other tiles; after the last of these, of nothing.
+        // These are the first and the last item of the segment in each other tile. After the last tile, the range is empty.
         let parts: [_; SIDE_BY_SIDE] = core::array::from_fn(|k| {
             let other = next + k as u32;
             let tile = first_tile + other + (first_tile + other >= own) as u32;
@@ -122,7 +122,7 @@ where
             for (count, &[begin, last]) in counts.iter_mut().zip(&parts) {
                 let probe = begin + *count + step - 1;
                 let other = item(probe.min(last));
-                // Of equal items those of earlier tiles come first.
+                // Among equal items, those of earlier tiles come first.
                 let is_earlier = begin < first;
                 let (a, b) = if is_earlier { (key, other) } else { (other, key) };
                 let is_before = order.before(a, b) != is_earlier;

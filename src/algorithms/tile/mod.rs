@@ -8,25 +8,26 @@ pub(crate) mod scan_runs;
 pub(crate) mod staged;
 pub(crate) mod warps;
 
-/// Items that a warp has of so many rounds of a vector a lane, where each has a part of the input, whatever the blocks' shape.
+/// The number of items of a warp with `rounds` rounds of a vector for each lane. Each warp has a part of the input, for any shape of
+/// blocks.
 pub const fn warp_items(rounds: usize, vector: usize) -> usize {
     WARP as usize * rounds * vector
 }
 
-/// The first item of this thread's first vector, where each of the grid's warps has so many rounds of vectors of `N`
-/// items: the lanes' side by side, one round `32 * N` items after the other. Threads of blocks that are no whole warps
-/// are counted on into the next block.
+/// Returns the first item of this thread's first vector, if each warp of the grid has `rounds` rounds of vectors of `N` items. The vectors
+/// of the lanes are contiguous, and a round is `32 * N` items after the one before. If blocks do not have whole warps, a warp continues
+/// with threads of the next block.
 #[inline(always)]
 pub(crate) fn first_of_warp<const N: usize>(cx: Block, rounds: usize) -> usize {
     let thread = cx.block_rank() * cx.block_threads() as usize + cx.thread_rank() as usize;
     thread / WARP as usize * warp_items(rounds, N) + thread % WARP as usize * N
 }
 
-/// Bytes of a block's shared memory that a kernel needs for what it reports faults to.
+/// The bytes of a block's shared memory that a kernel needs to report faults.
 pub(crate) const CONTROL: usize = 16;
 
-/// Whether blocks may have 64 KiB of shared memory and no more: in code for architectures before sm_80, and in the emulator, whose
-/// options say how much there is.
+/// Returns whether blocks may have only 64 KiB of shared memory. This is so in code for architectures before sm_80, and in the emulator,
+/// whose options say how much there is.
 #[inline(always)]
 pub(crate) fn has_little_shared(cx: Block<'_>) -> bool {
     cfg!(not(target_arch = "nvptx64")) || cx.arch() < 800

@@ -1,4 +1,4 @@
-//! What the kernels of runs of equal keys share once each lane knows which of its items begin one.
+//! The parts that kernels of runs of equal keys share, after each lane knows which of its items begin a run.
 
 use kernel_primitives::element::Segmented;
 use kernel_primitives::functor::BySegment;
@@ -11,37 +11,38 @@ use crate::algorithms::tile::staged::STAGE_THREADS;
 use crate::algorithms::tile::staged::STAGE_WARPS;
 use crate::algorithms::tile::warps::{WarpStorage, announce, differing, prefix, put_by_warp};
 
-/// Bytes of a block's shared memory for a tile and its bits, of which a multiprocessor has four. The time of a tile is
-/// its wait for the tiles before, so that all of them are to be large.
+/// The bytes of a block's shared memory for a tile and its bits. A multiprocessor has four such blocks. The time of a tile is mostly its
+/// wait for the tiles before, so tiles should be large.
 pub(crate) const RUN_BYTES: usize = 54_912;
 
-/// Runs that a lane writes together: their keys are on their way while the block waits for the tiles before.
+/// The number of runs that a lane writes together. Their keys are in flight while the block waits for the tiles before.
 const TOGETHER: usize = 9;
 
-/// Those of a warp, and how they are listed.
+/// The number of listed runs of a warp.
 const LISTED: usize = WARP as usize * TOGETHER;
 
-/// Places of a block for the runs that its warps write together.
+/// The places of a block for the runs that its warps write together.
 pub(crate) const LIST: usize = STAGE_WARPS * LISTED;
 
-/// How an input is cut into tiles.
+/// The way in which an input is divided into tiles.
 #[derive(Clone, Copy, Debug)]
 pub struct RunTiles {
-    /// Items of a tile.
+    /// The number of items of a tile.
     pub tile: usize,
-    /// Vectors of a thread.
+    /// The number of vectors of a thread.
     pub vectors: u32,
 }
 
 impl RunTiles {
-    /// The tiles of `len` items, of rounds of so many: with `large` vectors a thread if there are `tiles` of them, else with `small` ones.
+    /// Returns the tiles of `len` items, in rounds of `round` items. A thread has `large` vectors if this gives at least `tiles` tiles, and
+    /// otherwise `small` vectors.
     pub(crate) fn large_or_small(len: usize, round: usize, (large, small): (usize, usize), tiles: usize) -> Self {
         let vectors = if len / (round * large) < tiles { small } else { large };
         Self { tile: round * vectors, vectors: vectors as u32 }
     }
 
-    /// The tiles of `len` items, of `most` vectors of `vector` items a thread at most, an odd number: one if that is
-    /// enough, else `tiles` unless they are too small, or as many more as it takes.
+    /// Returns the tiles of `len` items. A thread has an odd number of vectors of `vector` items, at most `most`. There is one tile if that
+    /// is enough. Otherwise there are `tiles` tiles, or fewer if these would be too small, or as many more as necessary.
     pub(crate) fn new(len: usize, (vector, most): (usize, usize), tiles: usize) -> Self {
         let round = STAGE_THREADS * vector;
         let needed = if len <= round * most { len.div_ceil(round) } else { len.div_ceil(round * tiles.max(1)).max(3) };
@@ -50,7 +51,7 @@ impl RunTiles {
     }
 }
 
-/// Calls a function with what is known of a number in the most frequent case as a constant, so that its loops are unrolled there.
+/// Evaluates an expression with a number. In the most frequent case, the number is a constant, so that loops are unrolled there.
 macro_rules! with_most {
     ($n:ident, $most:expr, $body:expr) => {
         if $n == const { $most } {
@@ -63,19 +64,19 @@ macro_rules! with_most {
 }
 pub(crate) use with_most;
 
-/// Which items of a warp's part begin a run, by the vectors that its lanes have side by side.
+/// Marks for the items of a warp's part that begin a run, in the order in which the lanes' vectors are contiguous.
 pub(crate) struct Marks<'k, T> {
     pub(crate) cx: Block<'k>,
     pub(crate) heads: SharedArray<'k, u8>,
     /// The place of this lane's first vector.
     pub(crate) first: usize,
-    /// The last lane's item of the round before; to begin with, the one before the part.
+    /// The last lane's item of the round before. In the first round, it is the item before the part.
     pub(crate) earlier: T,
 }
 
 impl<T: Element + PartialEq> Marks<'_, T> {
-    /// Writes the bits of a round's vector, of which the input has so many items; all lanes do, round by round. The
-    /// input's first item begins a run.
+    /// Writes the bits of a round's vector. The input has the first `has` items of it. All lanes call it, round by round. With `is_first`,
+    /// the first item begins a run, because it is the input's first item.
     pub(crate) fn put<const N: usize>(&mut self, round: usize, items: &[T; N], is_first: bool, has: usize) {
         let mut bits = differing(self.cx, &mut self.earlier, items) | is_first as u32;
         if has < N {
@@ -86,8 +87,8 @@ impl<T: Element + PartialEq> Marks<'_, T> {
     }
 }
 
-/// Marks which items of a warp's part, from `first`, begin a run, by so many vectors of `N` keys a lane. `AHEAD` of them are on their
-/// way at a time, if they lie in memory. Behind the input's end nothing begins.
+/// Marks the items of a warp's part, from `first`, that begin a run. Each lane has `vectors` vectors of `N` keys. `AHEAD` of them are in
+/// flight at a time, if they are in memory. After the end of the input, no run begins.
 pub(crate) fn mark<K, const N: usize, const AHEAD: usize>(
     keys: Input<K>,
     first: usize,
@@ -138,7 +139,7 @@ pub(crate) fn mark<K, const N: usize, const AHEAD: usize>(
     }
 }
 
-/// What a lane knows of its items: how many begin a run, and which one is the first and which one the last of them, if there are any.
+/// The number of a lane's items that begin a run, and the first and the last of them, if there are any.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Heads {
     pub(crate) count: u32,
@@ -147,7 +148,7 @@ pub(crate) struct Heads {
 }
 
 impl Heads {
-    /// Adds those of some items from `at`, by their bits.
+    /// Adds the items from `at` that begin a run, by their bits.
     pub(crate) fn add(&mut self, at: usize, bits: u32) {
         if bits != 0 {
             if self.count == 0 {
@@ -159,24 +160,23 @@ impl Heads {
     }
 }
 
-/// A tile whose lanes know of their items which ones begin a run.
+/// A tile, after each lane knows which of its items begin a run.
 pub(crate) struct RunTile<'a, 'k, T: Element, R> {
     pub(crate) cx: Block<'k>,
     pub(crate) chain: &'a Chain<'a, 'k, Segmented<T>>,
     pub(crate) tile: usize,
     pub(crate) op: R,
-    /// What the lanes before in the warp amount to, and what the warp does.
+    /// The result of the lanes before in the warp, and that of the warp.
     pub(crate) before: Segmented<T>,
     pub(crate) own: Segmented<T>,
-    /// A place for each of [`LIST`].
+    /// [`LIST`] places for runs.
     pub(crate) list: SharedArray<'k, u16>,
 }
 
 impl<T: Element, R: Reducer<T> + Copy> RunTile<'_, '_, T, R> {
-    /// Writes the tile's runs: their keys, and by `write` what the run before each amounts to. `heads` are places of
-    /// the lane's items in its warp's part, with bits for those from there on that begin a run; `key` is the key at a
-    /// place; and `sum` what the part has of the run before one, given where the two begin, 0 for one that begins
-    /// before the part.
+    /// Writes the runs of the tile: their keys, and with `write` the result of the run before each. `heads` are places of the lane's items
+    /// in its warp's part, with bits for the items from there that begin a run. `key` returns the key at a place. `sum` returns the part's
+    /// items of the run before one, combined. It gets the places where the two runs begin, or 0 for a run that begins before the part.
     pub(crate) fn write<K: Element, H: Iterator<Item = (usize, u32)>>(
         self,
         (word, carry): (&mut Shared<[u64; 1]>, &mut Shared<[T; 1]>),
@@ -218,7 +218,7 @@ impl<T: Element, R: Reducer<T> + Copy> RunTile<'_, '_, T, R> {
                 before = BySegment(op).apply(before_tile, before_warp);
                 if tile + 1 == cx.grid_blocks() && cx.thread_rank() == 0 {
                     let all = BySegment(op).apply(before_tile, total);
-                    // The input's first item begins a run, so that there is one.
+                    // The input's first item begins a run, so there is at least one run.
                     write((all.heads as usize).saturating_sub(1), all.total);
                     count.at(0).store(all.heads);
                 }
@@ -244,7 +244,7 @@ impl<T: Element, R: Reducer<T> + Copy> RunTile<'_, '_, T, R> {
         }
     }
 
-    /// Lists the warp's runs from number `from` on, as many as there is room for.
+    /// Lists the runs of the warp from number `from`, as many as there is room for.
     fn list(&self, from: u32, heads: impl Iterator<Item = (usize, u32)>) {
         let mut number = (self.before.heads as u32).wrapping_sub(from);
         for (at, mut bits) in heads {
@@ -266,7 +266,7 @@ impl<T: Element, R: Reducer<T> + Copy> RunTile<'_, '_, T, R> {
     }
 }
 
-/// What the warps before amount to, and all of the tile. One barrier.
+/// Returns the result of the warps before, and that of the whole tile. It has one barrier.
 #[track_caller]
 fn by_warp<T: Element, R: Reducer<T> + Copy>(
     cx: Block,
@@ -291,8 +291,8 @@ fn by_warp<T: Element, R: Reducer<T> + Copy>(
     (before, all)
 }
 
-/// Begins to copy so many items from `first` to a place in shared memory, by vectors of `N` that the lanes of the warp have side by
-/// side, with `other` where the input has none.
+/// Begins to copy the `len` items from `first` to a place in shared memory, by contiguous vectors of `N` items of the warp's lanes. Where
+/// the input has no items, it writes `other`.
 ///
 /// # Safety
 /// The array has the places, in vectors of its own, and nobody else accesses them until the warp has waited.

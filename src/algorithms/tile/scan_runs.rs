@@ -1,4 +1,4 @@
-//! What the kernels share that scan runs of items, whatever says where a run begins.
+//! The parts that kernels share that scan runs of items. A trait says where runs begin.
 
 use core::marker::PhantomData;
 
@@ -14,14 +14,14 @@ use kernel_primitives::view::SharedStorage;
 use super::runs::RunTiles;
 use crate::algorithms::scan::kernel::SCAN_THREADS;
 
-/// Items of a vector: of what both sources have side by side, no more than a byte has bits.
+/// The number of items of a vector: as many as both sources have contiguously, but not more than the bits of a byte.
 const fn vector<K: Source, V: Source>() -> usize {
     let most = <Zip<K, V> as Source>::VECTOR;
     if most < 8 { most } else { 8 }
 }
 
-/// Vectors of values of a thread in a large tile: some 400 bytes, of which four blocks fill a multiprocessor's shared memory, and an odd
-/// number, so that lanes which read their own meet in few banks.
+/// The number of vectors of values of a thread in a large tile. They have some 400 bytes, and four blocks of these fill the shared memory
+/// of a multiprocessor. The number is odd, so that lanes that read their own vectors rarely access the same bank.
 const fn large<K: Source, V: Source>() -> usize {
     match (vector::<K, V>() * size_of::<V::Item>()).div_ceil(16) {
         0 | 1 => 25,
@@ -32,7 +32,7 @@ const fn large<K: Source, V: Source>() -> usize {
     }
 }
 
-/// Those in a small tile, for as many in a large one.
+/// The number of vectors in a small tile, by the number in a large one.
 const fn fewer(vectors: usize) -> usize {
     match vectors {
         25 => 5,
@@ -41,20 +41,20 @@ const fn fewer(vectors: usize) -> usize {
     }
 }
 
-/// The values of a tile, and after them a byte for each vector, with a bit for each item that begins a run. `K` are the keys that are
-/// read beside the values `V`.
+/// The values of a tile. After them comes a byte for each vector, with a bit for each item that begins a run. `K` are the keys that are
+/// read together with the values `V`.
 pub struct ScanByKeyItems<K, V>(PhantomData<(K, V)>);
 
-/// The same for segments, which have no keys.
+/// The values and the bits for segments, which have no keys.
 pub type SegmentScanItems<V> = ScanByKeyItems<V, V>;
 
 impl<K: Source, V: Source> ScanByKeyItems<K, V> {
-    /// Items of a large tile.
+    /// The number of items of a large tile.
     const TILE: usize = SCAN_THREADS * large::<K, V>() * vector::<K, V>();
 
     const OF_HEADS: usize = Self::TILE * size_of::<V::Item>();
 
-    /// The tiles of so many items: large ones if there are `tiles` of them, else small ones.
+    /// Returns the tiles of `len` items: large ones if there are at least `tiles` of them, and otherwise small ones.
     pub fn tiles(len: usize, tiles: usize) -> RunTiles {
         let most = large::<K, V>();
         RunTiles::large_or_small(len, SCAN_THREADS * vector::<K, V>(), (most, fewer(most)), tiles)
@@ -67,28 +67,28 @@ unsafe impl<K: Source, V: Source> SharedStorage for ScanByKeyItems<K, V> {
     const ALIGN: usize = 16;
 }
 
-/// What says where the runs of a scan begin.
+/// The source of the places where the runs of a scan begin.
 pub(crate) trait Runs: Copy {
-    /// How many items have a run.
+    /// Returns the number of items for which the runs are known.
     fn len(self) -> usize;
 
-    /// Whether what is read beside the vectors of `N` items from `first` is aligned for them.
+    /// Returns whether the items that are read together with the vectors of `N` items from `first` are aligned for this.
     fn are_aligned<const N: usize>(self, first: usize) -> bool;
 
-    /// Marks which items of a warp's part begin a run. All its lanes call it, and wait for each other before they read the marks.
+    /// Marks the items of a warp's part that begin a run. All lanes call it, and they wait for each other before they read the marks.
     fn mark<const N: usize, const STAGED: usize>(self, part: MarkedPart);
 }
 
-/// A warp's part of a tile, of whose items the first one of each run is marked.
+/// A warp's part of a tile. The first item of each run is marked.
 #[derive(Clone, Copy)]
 pub(crate) struct MarkedPart<'k> {
     pub(crate) cx: Block<'k>,
     /// The part's first item in the input.
     pub(crate) start: usize,
-    /// A byte for each of the tile's vectors, with a bit for each item; and the same memory, four vectors a word.
+    /// A byte for each vector of the tile, with a bit for each item; and the same memory as words of four vectors.
     pub(crate) heads: SharedArray<'k, u8>,
     pub(crate) words: SharedArray<'k, u32>,
-    /// The part's first vector there; a multiple of 32.
+    /// The part's first vector in this memory, which is a multiple of 32.
     pub(crate) first_vector: usize,
 }
 
@@ -109,7 +109,7 @@ where
     V: Source<Item: Element>,
     R: Reducer<V::Item> + Copy,
 {
-    /// Scans the block's tile, of so many `vectors` a thread.
+    /// Scans the tile of the block, with `vectors` vectors for each thread.
     pub(crate) fn tile<K: Source>(
         self,
         vectors: u32,
@@ -147,11 +147,11 @@ where
         }
     }
 
-    /// Scans a tile, of which each warp has a part. Its lanes copy the values to shared memory side by side, `STAGED`
-    /// vectors of `N` items each, and meanwhile mark which items begin a run. Then each lane combines as many vectors that
-    /// lie one after the other, since the last head. What comes before each lane is scanned at once, and each lane's items
-    /// once more for its results, which leave side by side.
-    // On the host a frame for each shape, of which one is there at a time.
+    /// Scans a tile. Each warp has a part of it. The lanes copy the values to shared memory, `STAGED` contiguous vectors of `N` items for
+    /// each lane. Meanwhile they mark the items that begin a run. Then each lane combines the same number of successive vectors, from the
+    /// last head. The results of the lanes before are scanned together. Then each lane scans its items once more, and the results are
+    /// written contiguously.
+    // On the host, each shape has a frame of its own, and only one frame exists at a time.
     fn of<const N: usize, const STAGED: usize>(
         self,
         tile: usize,
@@ -171,7 +171,7 @@ where
             && runs.are_aligned::<N>(start)
             && values.is_aligned::<N>(start)
             && out.is_aligned::<N>(start);
-        // The vectors that lanes have side by side: where they are in the part, and in the inputs.
+        // These are the contiguous vectors of lanes: their places in the part and in the inputs.
         let beside = |v: usize| v * round + lane * N;
         let at = |v: usize| start + beside(v);
         let vector_of_part = warp * (STAGED * WARP as usize);
@@ -220,7 +220,7 @@ where
                 chain.announce_start(tile, total);
                 return BySegment(op).identity();
             }
-            // A run that goes on here begins in the last tile with a head.
+            // A run that continues here begins in the last tile with a head.
             chain.prefix_since(tile, total, &BySegment(op), |total| total.heads > 0)
         });
 
@@ -262,7 +262,7 @@ where
     }
 }
 
-/// The items since the last one that begins a run, combined; all, if none does. The bits say which do.
+/// Combines the items from the last one that begins a run, or all items if no run begins. The bits say which items begin a run.
 #[inline(always)]
 pub(crate) fn since_head<T: Copy, R: Reducer<T>, const N: usize>(items: &[T; N], bits: u32, op: &R) -> T {
     let mut since = items[0];
@@ -272,8 +272,8 @@ pub(crate) fn since_head<T: Copy, R: Reducer<T>, const N: usize>(items: &[T; N],
     since
 }
 
-/// Replaces each item by what `result` makes of what its run amounts to before it, if that begins before, and up to it. The bits say
-/// which items begin a run; `sum` is what comes before the first item, and then what comes before the next.
+/// Replaces each item by `result` of two values of its run: the items before it, if the run begins before it, and the items up to it. The
+/// bits say which items begin a run. `sum` is the value before the first item, and then the value before the next item after the last.
 pub(crate) fn scan_runs<T: Copy, R: Reducer<T>, const N: usize>(
     items: &mut [T; N],
     bits: u32,

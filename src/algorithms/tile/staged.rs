@@ -1,4 +1,4 @@
-//! Tiles that a block stages in shared memory: what selections have under way while they wait for the tiles before.
+//! Tiles that a block stages in shared memory. Selections have these items in flight while they wait for the tiles before.
 
 use core::marker::PhantomData;
 
@@ -9,14 +9,14 @@ use kernel_primitives::view::SharedStorage;
 
 use crate::algorithms::tile::warps::{copy_out, differing};
 
-/// Threads of a block of the kernels that select.
+/// The number of threads of a block of the kernels that select.
 pub const STAGE_THREADS: usize = 128;
 
-/// Their warps.
+/// The number of warps of such a block.
 pub(crate) const STAGE_WARPS: usize = STAGE_THREADS / WARP as usize;
 
-/// Vectors of a thread, of so many bytes each: some 430 bytes, of which four blocks fill a multiprocessor's shared memory. The time of a
-/// selection is its wait for the tiles before by the bytes under way.
+/// Returns the number of vectors of a thread, by the bytes of a vector. They have some 430 bytes, and four blocks of these fill the shared
+/// memory of a multiprocessor. A selection is limited by how long a tile waits for the tiles before, divided by the bytes in flight.
 pub(crate) const fn vectors(bytes: usize) -> usize {
     match bytes.div_ceil(16) {
         0 | 1 => 27,
@@ -27,48 +27,51 @@ pub(crate) const fn vectors(bytes: usize) -> usize {
     }
 }
 
-/// Those of them that a warp moves together, whose items a word can count by 10 bits each.
+/// Returns the number of vectors that a warp moves together. A word counts their items with 10 bits for each vector.
 pub(crate) const fn together<S: Source>(bytes: usize) -> usize {
     if vectors(S::VECTOR * bytes).is_multiple_of(3) { 3 } else { 1 }
 }
 
-/// The items that a warp of a selection moves together, of so many bytes each; and how many times, at most.
+/// Returns the number of items that a warp of a selection moves together, by the bytes of an item. Also returns how often it does this, at
+/// most.
 const fn batches<S: Source>(bytes: usize) -> (usize, usize) {
     let together = together::<S>(bytes);
     (together * S::VECTOR * WARP as usize, vectors(S::VECTOR * bytes) / together)
 }
 
-/// The most times that a warp of a selection moves items, of so many bytes.
+/// The most batches that a warp of a selection moves, by the bytes of an item.
 pub(crate) const fn most_batches<S: Source>(bytes: usize) -> u32 {
     batches::<S>(bytes).1 as u32
 }
 
-/// The most items of a tile, of so many bytes.
+/// The most items of a tile, by the bytes of an item.
 pub(crate) const fn items<S: Source>(bytes: usize) -> usize {
     let (batch, most) = batches::<S>(bytes);
     STAGE_WARPS * batch * most
 }
 
-/// How a selection is cut into tiles.
+/// The way in which a selection is divided into tiles.
 #[derive(Clone, Copy, Debug)]
 pub struct StagedTiles {
-    /// The items of all tiles, of which the input's first ones may begin inside a vector.
+    /// The number of items of all tiles. The first tile may begin inside a vector of the input, and then this includes the places before
+    /// the input.
     pub len: usize,
-    /// Items of a tile.
+    /// The number of items of a tile.
     pub tile: usize,
-    /// How many times a warp moves some vectors of its part of a tile together.
+    /// The number of batches of a warp in a tile. A warp moves a batch of vectors together.
     pub batches: u32,
 }
 
 impl StagedTiles {
-    /// The tiles of `len` items of so many bytes: one if that is enough, else as many as there can be `blocks`, or a multiple of that.
+    /// Returns the tiles of `len` items of `bytes` bytes. There is one tile if that is enough. Otherwise there are `blocks` tiles, which is
+    /// the number of blocks that run at a time, or a multiple of it.
     ///
-    /// Tiles that run at a time take about as long as each other, so that a last few would leave most of the device idle.
+    /// All tiles take about the same time. So a few tiles at the end would leave most of the device idle.
     pub fn new<S: Source>(bytes: usize, len: usize, blocks: usize) -> Self {
         let (batch, most) = batches::<S>(bytes);
         let len = len + S::VECTOR - 1;
         let blocks = if len <= STAGE_WARPS * batch * most { 1 } else { blocks.max(1) };
-        // Batches of a warp, of all tiles; and how many times all blocks have a tile.
+        // These are the batches of a warp in all tiles, and the number of rounds in which all blocks have a tile.
         let all = len.div_ceil(STAGE_WARPS * batch);
         let times = all.div_ceil(blocks.saturating_mul(most)).max(1);
         let batches = all.div_ceil(times.saturating_mul(blocks)).clamp(1, most);
@@ -85,8 +88,8 @@ unsafe impl<S: Source> SharedStorage for StagedStorage<S> {
     const ALIGN: usize = 16;
 }
 
-/// Calls a function with the number of items in a vector of the source, and how many vectors of a lane a warp moves together, for items of
-/// so many bytes, as its first constants.
+/// Calls a function with two numbers as its first constants, for items of `bytes` bytes: the number of items in a vector of the source, and
+/// the number of vectors of a lane that a warp moves together.
 macro_rules! by_vectors {
     ($source:ty, $bytes:expr, $f:ident::<$($t:ty),*; VECTOR, TOGETHER $(, $constant:tt)*>($($arg:expr),* $(,)?)) => {
         if const { $crate::algorithms::tile::staged::together::<$source>($bytes) == 3 } {
@@ -98,7 +101,8 @@ macro_rules! by_vectors {
 }
 pub(crate) use by_vectors;
 
-/// Items before the first vector of an input that its tiles begin with, so that all further ones are aligned: 0 if none are.
+/// Returns the number of places before the input at which its tiles begin, so that later vectors are aligned. It is 0 if no vectors can be
+/// aligned.
 pub(crate) fn lead<S: Source, const N: usize>(x: Input<S>) -> usize {
     let mut lead = 0;
     for skip in 1..N {
@@ -109,19 +113,19 @@ pub(crate) fn lead<S: Source, const N: usize>(x: Input<S>) -> usize {
     if x.is_aligned::<N>(0) { 0 } else { lead }
 }
 
-/// A warp's part of a tile: batches of `TOGETHER` vectors of `N` items a lane, which the lanes have side by side.
+/// A warp's part of a tile: batches of `TOGETHER` vectors of `N` items for each lane. The vectors of the lanes are contiguous.
 #[derive(Clone, Copy)]
 pub(crate) struct Part<'k, const N: usize, const TOGETHER: usize> {
     cx: Block<'k>,
-    /// Its first item in the input; before that by less than a vector, if the input begins inside a vector.
+    /// The part's first item in the input. If the input begins inside a vector, this may be before the input, by less than a vector.
     start: usize,
-    /// Its first item in shared memory.
+    /// The part's first item in shared memory.
     place: u32,
-    /// How many batches have items of the input.
+    /// The number of batches that have items of the input.
     batches: u32,
-    /// The first place in it that has an item of the input, and how many have.
+    /// The first place in the part that has an item of the input, and the number of such places.
     has: (u32, u32),
-    /// Whether all places have.
+    /// Whether all places have an item of the input.
     is_whole: bool,
 }
 
@@ -131,7 +135,8 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     /// The bits of a vector.
     const ALL: u32 = !0 >> (32 - N);
 
-    /// This warp's part, of so many batches, of a tile of an input of `len` items, whose tiles begin `lead` items before it.
+    /// Returns this warp's part, of `batches` batches, of a tile of an input of `len` items. The tiles begin `lead` places before the
+    /// input.
     pub(crate) fn of(cx: Block<'k>, tile: usize, batches: u32, len: usize, lead: usize) -> Self {
         const { assert!(TOGETHER <= 3 && Self::ROUND < 1 << COUNT_BITS, "counts fit in a word") };
         let items = batches * Self::BATCH;
@@ -148,25 +153,25 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         }
     }
 
-    /// The part's place in shared memory.
+    /// Returns the part's place in shared memory.
     #[inline(always)]
     pub(crate) fn place(&self) -> u32 {
         self.place
     }
 
-    /// The index in the input of what is at a place of the part.
+    /// Returns the index in the input of the item at a place of the part.
     #[inline(always)]
     pub(crate) fn index(&self, at: u32) -> usize {
         self.start.wrapping_add(at as usize)
     }
 
-    /// The index in the input of the part's first item.
+    /// Returns the index in the input of the part's first item.
     #[inline(always)]
     pub(crate) fn first(&self) -> usize {
         self.index(self.has.0)
     }
 
-    /// The bits of those of a vector's places, from `at`, that have an item of the input.
+    /// Returns the bits of a vector's places, from `at`, that have an item of the input.
     fn has(&self, at: u32) -> u32 {
         if self.is_whole {
             return Self::ALL;
@@ -206,14 +211,14 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         }
     }
 
-    /// Waits for what the warp's lanes [copy](Self::stage).
+    /// Waits for the [copies](Self::stage) of the warp's lanes.
     #[inline(always)]
     pub(crate) fn wait<S: Source>(&self, x: Input<S>) {
         x.wait_for_copies();
         self.cx.sync_warp(FULL_MASK);
     }
 
-    /// The part's vector from a place on.
+    /// Returns the part's vector from a place.
     ///
     /// # Safety
     /// The part was staged, and nobody writes it meanwhile.
@@ -223,9 +228,9 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         unsafe { items.load_items((self.place + at) as usize) }
     }
 
-    /// How many items the warp's part has that are kept. All lanes call `keeps` together, round by round, each with a
-    /// vector and the place of its first item, also of items that the input does not have: it says so by bits, the
-    /// first item's lowest.
+    /// Returns the number of items in the warp's part that are kept. All lanes call `keeps` together, round by round, each with a vector
+    /// and the place of its first item. They also call it with items that the input does not have. `keeps` returns bits, and the first item
+    /// has the lowest one.
     ///
     /// # Safety
     /// The part was staged, and nobody writes it meanwhile.
@@ -274,9 +279,9 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         self.cx.sync_warp(FULL_MASK);
     }
 
-    /// Moves the items that are kept to the front of each batch, in order, and the others after them, if `reversed` the
-    /// last one first. How many are kept: each lane has the number of that batch, for
-    /// [`copy_partition`](Self::copy_partition).
+    /// Moves the items that are kept to the front of each batch, in order. The other items follow, in order, or the last one first if
+    /// `reversed`. Returns the numbers of kept items for [`copy_partition`](Self::copy_partition): each lane has the number of the batch
+    /// with the lane's number.
     ///
     /// # Safety
     /// As for [`compact`](Self::compact).
@@ -298,7 +303,7 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
                     kept += of_vector(batch.all, v);
                 }
                 if self.is_whole {
-                    // A constant, so that nothing is asked.
+                    // A constant avoids tests of the bits.
                     self.spread(items, &Batch { has: [Self::ALL; TOGETHER], ..batch }, (first, len, kept), reversed);
                 } else {
                     self.spread(items, &batch, (first, len, kept), reversed);
@@ -327,7 +332,7 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         let mut before = 0;
         for v in 0..TOGETHER {
             let at = (batch.at + v as u32 * Self::ROUND).max(first);
-            // The places of the lane's next item if it is kept, and if it is not.
+            // These are the places of the lane's next item: if it is kept, and if it is not.
             let mut kept_at = before + of_vector(batch.before, v);
             let others = at.wrapping_sub(first + kept_at);
             let from = if reversed { len.wrapping_sub(1) } else { kept };
@@ -346,8 +351,8 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         }
     }
 
-    /// Writes the items of a [partition](Self::partition) to `out`: those kept from `first`; and the others, if it was
-    /// reversed, to what ends at `others`, else from there on.
+    /// Writes the items of a [partition](Self::partition) to `out`. The kept items go to the places from `first`. The other items go to the
+    /// places that end at `others` if the partition is reversed, and otherwise to the places from `others`.
     ///
     /// # Safety
     /// As for [`count`](Self::count), and for [`copy_out`]; the counts and the order are the partition's.
@@ -381,8 +386,8 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         }
     }
 
-    /// Writes a whole batch of a [partition](Self::partition), all of whose items are read before one is written: those kept from
-    /// `first`, and the others from `others`.
+    /// Writes a whole batch of a [partition](Self::partition). All items are read before one is written. The kept items go to the places
+    /// from `first`, and the other items to those from `others`.
     ///
     /// # Safety
     /// As for [`copy_partition`](Self::copy_partition); and all places are inside.
@@ -397,7 +402,7 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         // SAFETY: the caller's contract.
         let item = |round: usize| unsafe { items.load((place + lane) as usize + round * WARP as usize) };
         let values: [[T; N]; TOGETHER] = core::array::from_fn(|v| core::array::from_fn(|i| item(v * N + i)));
-        // The lane's first item of either kind would go there; and where its items that are kept end.
+        // These are the places of the lane's first item, if it is kept and if it is not; and the end of its kept items.
         let (first, others) = (first + lane as usize, others.wrapping_sub(kept as usize).wrapping_add(lane as usize));
         let end = kept.saturating_sub(lane) as usize;
         for (v, values) in values.iter().enumerate() {
@@ -410,7 +415,7 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         }
     }
 
-    /// The first place of a batch that has an item of the input, and how many have.
+    /// Returns the first place of a batch that has an item of the input, and the number of such places.
     #[inline(always)]
     fn batch_places(&self, number: u32) -> (u32, u32) {
         let first = (number * Self::BATCH).max(self.has.0);
@@ -418,7 +423,7 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         (first, end.saturating_sub(first))
     }
 
-    /// What a lane has of a batch: the warp has read all of it.
+    /// Returns a lane's values of a batch. The warp has then read the whole batch.
     ///
     /// # Safety
     /// As for [`count`](Self::count).
@@ -447,20 +452,20 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         batch
     }
 
-    /// The place of the input's first item, if the part has it.
+    /// Returns the place of the input's first item, if the part has it.
     #[inline(always)]
     fn beginning(&self) -> u32 {
         if self.index(self.has.0) == 0 { self.has.0 } else { u32::MAX }
     }
 
-    /// Which items of a vector differ from the one before, or are the input's first, for [`count`](Self::count) and
+    /// Returns which items of a vector differ from the item before or are the input's first item, for [`count`](Self::count) and
     /// [`compact`](Self::compact).
     pub(crate) fn heads<S: Source<Item: Element + PartialEq>>(
         &self,
         x: Input<S>,
     ) -> impl FnMut(&[S::Item; N], u32) -> u32 + use<'k, S, N, TOGETHER> {
         let (cx, beginning) = (self.cx, self.beginning());
-        // The last lane's item of the round before; to begin with, the one before the part.
+        // This is the last lane's item of the round before. In the first round, it is the item before the part.
         let mut earlier = x.get(self.start.wrapping_sub(1)).unwrap_or(S::Item::ZERO);
         move |items, at| {
             let mut heads = differing(cx, &mut earlier, items);
@@ -472,23 +477,23 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     }
 }
 
-/// What a lane has of a batch.
+/// The values that a lane has of a batch.
 struct Batch<T, const N: usize, const TOGETHER: usize> {
-    /// The place of its first vector in the part.
+    /// The place of the batch's first vector of the lane in the part.
     at: u32,
     items: [[T; N]; TOGETHER],
-    /// Which of them the input has, and which of those are kept.
+    /// The bits of the items that the input has, and of the items that are kept.
     has: [u32; TOGETHER],
     kept: [u32; TOGETHER],
-    /// How many the lanes before keep of each of their vectors, and all lanes do: [`COUNT_BITS`] a vector.
+    /// For each vector, the number of items that the lanes before keep, and that all lanes keep. Each number has [`COUNT_BITS`] bits.
     before: u32,
     all: u32,
 }
 
-/// Bits of a word that count what a warp has of a vector a lane.
+/// The bits of a word that count the kept items of a warp, with one vector for each lane.
 const COUNT_BITS: u32 = 10;
 
-/// The count of a vector in such a word.
+/// Returns the count of a vector in such a word.
 #[inline(always)]
 fn of_vector(counts: u32, v: usize) -> u32 {
     counts >> (COUNT_BITS * v as u32) & const { !(!0 << COUNT_BITS) }

@@ -1,4 +1,4 @@
-//! What the kernels share that compact tiles.
+//! The parts that kernels share that compact tiles.
 
 use core::marker::PhantomData;
 
@@ -7,7 +7,7 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
 
-/// Shared memory for a `T` of each warp, which are read together.
+/// Shared memory for a `T` of each warp. All of them are read together.
 pub struct WarpStorage<T, const WARPS: usize>(PhantomData<T>);
 
 // SAFETY: uninitialised elements.
@@ -16,7 +16,7 @@ unsafe impl<T: Element, const WARPS: usize> SharedStorage for WarpStorage<T, WAR
     const ALIGN: usize = 16;
 }
 
-/// Puts each warp's `value`, that of its first lane, into an array that all threads may read after a barrier.
+/// Puts the `value` of each warp's first lane into an array. All threads may read the array after a barrier.
 #[track_caller]
 pub(crate) fn put_by_warp<'k, T: Element, const WARPS: usize>(
     cx: Block,
@@ -32,7 +32,7 @@ pub(crate) fn put_by_warp<'k, T: Element, const WARPS: usize>(
     values
 }
 
-/// What the warps before count, and all of them. One barrier.
+/// Returns the count of the warps before, and that of all warps. It has one barrier.
 #[track_caller]
 pub(crate) fn add_by_warp<const WARPS: usize>(
     cx: Block,
@@ -53,9 +53,9 @@ pub(crate) fn add_by_warp<const WARPS: usize>(
     (before, total)
 }
 
-/// Writes the `count` elements of the array from `from` to `out`, from `first`: so many threads of the block call
-/// it, whole warps, each with its rank among them. Each has `AHEAD` of them on their way, and a warp's accesses begin
-/// at multiples of 32. A fault unless there is room.
+/// Writes the `count` elements of the array from `from` to `out`, from `first`. Whole warps of the block call it, `threads` threads, each
+/// with its rank among them. Each thread has `AHEAD` elements in flight, and the accesses of a warp begin at multiples of 32. It faults
+/// unless there is room.
 ///
 /// # Safety
 /// As for [`SharedArray::load`] of each, and [`GlobalMut::write`], of which no other block writes one.
@@ -101,8 +101,9 @@ pub(crate) unsafe fn copy_out<T: Element, const AHEAD: usize>(
     }
 }
 
-/// Which items of a vector differ from the one before, the first's bit lowest; the lanes of a warp have their vectors side by side, and all
-/// call it round by round. `earlier` is the last lane's item of the round before; to begin with, the one before all of them.
+/// Returns which items of a vector differ from the item before. The first item has the lowest bit. The vectors of a warp's lanes are
+/// contiguous, and all lanes call it, round by round. `earlier` is the last lane's item of the round before. In the first round, it is the
+/// item before all.
 #[track_caller]
 pub(crate) fn differing<T: Element + PartialEq, const N: usize>(cx: Block, earlier: &mut T, items: &[T; N]) -> u32 {
     let lane = cx.lane();
@@ -117,7 +118,7 @@ pub(crate) fn differing<T: Element + PartialEq, const N: usize>(cx: Block, earli
     bits
 }
 
-/// Tells the tiles after what this one amounts to; the block's first warp does. Without a chain there is one tile.
+/// Announces the result of this tile to the tiles after it. The block's first warp does this. Without a chain, there is one tile.
 #[inline(always)]
 #[track_caller]
 pub(crate) fn announce<T: Element>(cx: Block, chain: &Chain<'_, '_, T>, tile: usize, total: T) {
@@ -126,8 +127,7 @@ pub(crate) fn announce<T: Element>(cx: Block, chain: &Chain<'_, '_, T>, tile: us
     }
 }
 
-/// What the items of all tiles before amount to, once this one is [announced](announce); in the block's first warp, all of whose
-/// lanes call it.
+/// Returns the result of all tiles before, after this one is [announced](announce). All lanes of the block's first warp call it.
 #[inline(always)]
 #[track_caller]
 pub(crate) fn prefix<T: Element, R: Reducer<T>>(chain: &Chain<'_, '_, T>, tile: usize, total: T, op: &R) -> T {

@@ -10,7 +10,7 @@ use crate::{Device, Dims, Result};
 
 static KERNEL: KernelInfo = KernelInfo::new("heads", "heads", &[], 0, 0, LaunchBounds::NONE);
 
-/// Offsets after `first`: 0, so many times 1, and 3.
+/// The offsets after `first`: 0, then 1 `empty` times, and then 3.
 #[derive(Clone, Copy, Debug, KernelParam)]
 #[repr(C)]
 struct Empty {
@@ -30,7 +30,8 @@ impl UnaryFn<u64> for Empty {
     }
 }
 
-/// The marks of the first four vectors of a warp's part, which begins at the item `first`, with so many offsets at its second item.
+/// Returns the marks of the first four vectors of a warp's part that begins at the item `first`. There are `empty` offsets at its second
+/// item.
 fn marks(empty: u64, first: usize) -> Result<u32> {
     let stream = Device::emulator().stream()?;
     let found = Arc::new(AtomicU32::new(0));
@@ -62,11 +63,11 @@ fn marks(empty: u64, first: usize) -> Result<u32> {
     Ok(found.load(Relaxed))
 }
 
-/// Counted in 32 bits, 2^32 of them would be none.
+/// If they were counted in 32 bits, 2^32 empty segments would be none.
 #[test]
 fn any_number_of_offsets_at_one_item_is_one_mark() -> Result<()> {
     for empty in [1, 31, 1 << 20, (1 << 32) - 1, 1 << 32, (1 << 32) + 1, 1 << 40] {
-        // The items 0, 1 and 3.
+        // These are the items 0, 1 and 3.
         assert_eq!(marks(empty, 0)?, 0b1011, "{empty} empty segments");
     }
     Ok(())

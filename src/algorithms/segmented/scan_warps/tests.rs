@@ -6,11 +6,12 @@ use crate::{Device, Dims, Result};
 
 static KERNEL: KernelInfo = KernelInfo::new("ends", "ends", &[], 0, 0, LaunchBounds::NONE);
 
-/// Items of the input, and elements on both sides of the output.
+/// The number of items of the input, and of elements on both sides of the output.
 const LEN: usize = 1000;
 const GUARD: usize = 16;
 
-/// What a block of segments of eight lanes makes of a segment for all of it that begins and ends there, whoever says so.
+/// Returns the result of a block for a segment from `begin` to `end` that the whole block scans, whatever these are. The segments of the
+/// block have eight lanes each.
 fn of_block(begin: u64, end: u64) -> Result<Vec<u32>> {
     let stream = Device::emulator().stream()?;
     let mut around = stream.buffer_from(&vec![77u32; LEN + 2 * GUARD])?;
@@ -51,7 +52,7 @@ fn of_block(begin: u64, end: u64) -> Result<Vec<u32>> {
     Ok(found[GUARD..GUARD + LEN].to_vec())
 }
 
-/// On a GPU a lane that finds a wrong offset leaves, and its block takes what an earlier one has left there for the ends of its segment.
+/// On a GPU, a lane that finds a wrong offset leaves. Then its block takes old values from shared memory as the ends of the segment.
 #[test]
 fn no_segment_of_a_block_leads_outside() -> Result<()> {
     let len = LEN as u64;
