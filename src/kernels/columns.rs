@@ -1,36 +1,38 @@
-//! Reductions of another dimension than the last.
+//! Reductions along a dimension that is not the last one.
 
 use kernel_primitives::block::{ColumnStorage, Each};
 use kernel_primitives::functor::{All, Any, ArgMax, ArgMin, FirstPass, Indexed, L2, LastPass, MaxOf, Mean, MinOf, Sum};
 use kernel_primitives::prelude::*;
 
-/// Threads in the largest block.
+/// The number of threads in the largest block.
 const THREADS: usize = 256;
 
-/// Rows that a thread has in flight.
+/// The number of rows that a thread has in flight.
 const BATCH: usize = 8;
 
-/// How many blocks share a multiprocessor's registers, for the bytes of an item and of a thread's accumulators.
+/// The number of blocks that share the registers of a multiprocessor, by the bytes of an item and of a thread's accumulators.
 const fn blocks_in_flight(item: usize, accumulators: usize) -> u32 {
     match (item, accumulators) {
-        // A batch of what an arg-reduction's first pass leaves: four words an item.
+        // The first pass of an arg-reduction leaves items of four words, and a thread has a batch of them.
         (9.., _) => 1,
         (_, 16) => 3,
         _ => 2,
     }
 }
 
-/// Reduces the middle dimension of `x`, `[outer, reduced, inner]`, which is cut into as many parts as the grid has blocks along
-/// `y`: `out` is `[outer, parts, inner]`, each element the reduction of its part of a column. With one part, that is the result;
-/// with more, `R` is [`FirstPass`], and a second launch reduces `out` by [`LastPass`]: `run` makes both launches.
+/// Reduces the middle dimension of `x`, whose shape is `[outer, reduced, inner]`. The dimension is divided into as many parts as the grid
+/// has blocks along `y`. `out` has the shape `[outer, parts, inner]`, and each element is the reduction of a part of a column. With one
+/// part, this is the result. With more parts, `R` is [`FirstPass`], and a second launch reduces `out` with [`LastPass`]. `run` makes both
+/// launches.
 ///
-/// The threads of a block along `x` have `NX` columns each, those along `y` rows, and those along `z` outer elements; at most
-/// 256 threads. The grid along `x` has as many blocks as that takes, the columns' fastest: fewer are a fault, and so is a grid along `z`.
+/// The threads of a block along `x` have `NX` columns each. Those along `y` have rows, and those along `z` have outer elements. A block has
+/// at most 256 threads. The grid along `x` needs a block for each tile of columns and outer elements, and the tiles of columns come first.
+/// A grid with fewer blocks is a fault, and so is a grid along `z`.
 ///
-/// The combination must be commutative, as it is in all reductions of [`functor`](kernel_primitives::functor) but
-/// [`ReduceBy`](kernel_primitives::functor::ReduceBy) of an operator that is not. Where `inner` and the buffer's address are
-/// multiples of 16 bytes, a thread has eight rows in flight by accesses of so many. Every element is read once; a column's
-/// results are combined by [`block_y_reduce`]. The order depends on the launch's shape alone.
+/// The combination must be commutative. All reductions of [`functor`](kernel_primitives::functor) are, except
+/// [`ReduceBy`](kernel_primitives::functor::ReduceBy) with an operator that is not. A thread has eight rows in flight, by accesses of 16
+/// bytes, if a row of `inner` elements and the address of the buffer are multiples of 16 bytes. Every element is read once.
+/// [`block_y_reduce`] combines the results of a column. The order depends only on the shape of the launch.
 ///
 /// Seed: `ReduceHigherDim`.
 ///
@@ -85,13 +87,13 @@ pub fn reduce_higher_dim<T, R, const NX: usize>(
     let rows = rows_a_part.min(reduced - begin);
 
     let x = x.slice(..outer.saturating_mul(reduced).saturating_mul(inner));
-    // From a row of a thread's to its next.
+    // This is the distance from a row of a thread to its next row.
     let stride = inner.saturating_mul(dim.y as usize);
     let in_vectors = inner.is_multiple_of(NX) && x.in_vectors::<NX>() && stride <= u32::MAX as usize / BATCH;
-    // A thread's columns are neighbours in vectors, and else a warp's are.
+    // With vectors, the columns of a thread are neighbours. Otherwise, the columns of a warp are.
     let (own, apart) = if in_vectors { (at.x as usize * NX, 1) } else { (at.x as usize, dim.x as usize) };
 
-    // One tile a block: in a loop over tiles the compiler would keep all positions in registers.
+    // Each block has one tile. In a loop over tiles, the compiler would keep all positions in registers.
     let tile = dim.x as usize * NX;
     let tiles = (inner + tile - 1).checked_div(tile).unwrap_or(0).max(1);
     let planes = (grid.x as usize).checked_div(tiles).unwrap_or(0).saturating_mul(dim.z as usize);
@@ -159,7 +161,7 @@ mod host {
 
     use super::{BATCH, THREADS, reduce_higher_dim};
 
-    /// The grid and the block for a shape and a number of parts.
+    /// Returns the grid and the block for a shape and a number of parts.
     fn dims([outer, reduced, inner]: [usize; 3], items: usize, parts: usize) -> Dims {
         let x = inner.div_ceil(items).next_power_of_two().clamp(1, 32);
         let y = reduced.next_power_of_two().min(THREADS / x);
@@ -168,13 +170,13 @@ mod host {
         Dims::new((blocks as u32, parts as u32), (x as u32, y as u32, z as u32))
     }
 
-    /// Into how many parts the reduced dimension is cut, so that there is work for all multiprocessors.
+    /// Returns the number of parts of the reduced dimension that gives work to all multiprocessors.
     pub(super) fn parts([outer, reduced, inner]: [usize; 3], items: usize, multiprocessors: usize) -> usize {
         let columns = (outer * inner).div_ceil(items * 32).max(1);
         if columns >= 4 * multiprocessors {
             return 1;
         }
-        // A part of less than two batches a thread is not worth its partial results.
+        // If a part has less than two batches for each thread, its partial results cost more than it gains.
         let most = (reduced / (2 * BATCH * THREADS / 32)).clamp(1, 65535);
         (16 * multiprocessors).div_ceil(columns).min(most)
     }
@@ -184,11 +186,11 @@ mod host {
         T: Element,
         R: Reduction<T, Output: Element> + KernelParam,
     {
-        /// Reduces the middle dimension of `x`, of the shape `[outer, reduced, inner]`, to `out`, `[outer, inner]`.
+        /// Reduces the middle dimension of `x`, of the shape `[outer, reduced, inner]`, to `out`, of the shape `[outer, inner]`.
         ///
-        /// One launch, or two where there are too few columns for the device: then the first one's partial results, of the
-        /// accumulation type and at most a 128th as many as `x` has elements, are in memory that this allocates. In a capture,
-        /// where nothing can be, make the two launches by `launch`.
+        /// It makes one launch, or two if there are too few columns for the device. With two launches, it allocates memory for partial
+        /// results of the accumulation type. There are at most a 128th as many as `x` has elements. In a capture, allocation is not
+        /// possible. There, make the two launches by `launch`.
         ///
         /// # Errors
         /// Returns the errors of the launches and of the allocation. Buffers that are too short are a fault.

@@ -7,10 +7,10 @@ use kernel_primitives::io::{BroadcastConfig, IndexInt, read_data_bc};
 use kernel_primitives::prelude::*;
 use kernel_primitives::thread;
 
-/// `out[i] = f(x[i])`, `NX` consecutive items a thread.
+/// Computes `out[i] = f(x[i])`. Each thread has `NX` consecutive items.
 ///
-/// All lengths are equal. Launch with [`Dims::for_items`](kernel_primitives::Dims::for_items)`(n).items_per_thread(NX)`; any
-/// other shape is right too. 16-byte accesses if `NX` items have 16 bytes and the buffers start on such a boundary.
+/// All lengths are equal. Launch with [`Dims::for_items`](kernel_primitives::Dims::for_items)`(n).items_per_thread(NX)`. Any other shape is
+/// right, too. Accesses have 16 bytes if `NX` items have 16 bytes and the buffers are aligned to 16 bytes.
 ///
 /// ```
 /// use kernel_primitives::functor::Sqrt;
@@ -46,10 +46,10 @@ where
     }
 }
 
-/// `out[i] = f(x[i], y[i])`, `NX` consecutive items a thread. Seed: `ElementwiseAdd`, for any functor.
+/// Computes `out[i] = f(x[i], y[i])`. Each thread has `NX` consecutive items. Seed: `ElementwiseAdd`, here for any functor.
 ///
-/// All lengths are equal. Launch with [`Dims::for_items`](kernel_primitives::Dims::for_items)`(n).items_per_thread(NX)`; any
-/// other shape is right too. 16-byte accesses if `NX` items have 16 bytes and the buffers start on such a boundary.
+/// All lengths are equal. Launch with [`Dims::for_items`](kernel_primitives::Dims::for_items)`(n).items_per_thread(NX)`. Any other shape is
+/// right, too. Accesses have 16 bytes if `NX` items have 16 bytes and the buffers are aligned to 16 bytes.
 ///
 /// ```
 /// use kernel_primitives::functor::Sub;
@@ -95,12 +95,12 @@ pub fn map_binary<T, U, F, const NX: usize>(
     }
 }
 
-/// `out = f(x, y)`, both inputs broadcast to the output's shape: `out[i] = f(x[x_shape.index(i)], y[y_shape.index(i)])`, `NX`
-/// consecutive items a thread.
+/// Computes `out = f(x, y)`. Both inputs broadcast to the shape of the output: `out[i] = f(x[x_shape.index(i)], y[y_shape.index(i)])`. Each
+/// thread has `NX` consecutive items.
 ///
-/// Launch with [`Dims::for_items`](kernel_primitives::Dims::for_items)`(out.len()).items_per_thread(NX)`; any other shape is
-/// right too. `I` is `u32` where all three have fewer than 2^32 elements. Accesses are those of
-/// [`read_data_bc`](kernel_primitives::io::read_data_bc): 16 bytes along a row that is not repeated and aligned so.
+/// Launch with [`Dims::for_items`](kernel_primitives::Dims::for_items)`(out.len()).items_per_thread(NX)`. Any other shape is right, too.
+/// `I` may be `u32` if all three have fewer than 2^32 elements. Accesses are those of
+/// [`read_data_bc`](kernel_primitives::io::read_data_bc): 16 bytes along a row that is not repeated and is aligned to 16 bytes.
 ///
 /// Seed: `BroadcastKernel` with `ReadDataBc`.
 ///
@@ -153,10 +153,10 @@ pub fn broadcast_binary<T, U, F, I, const NX: usize>(
     }
 }
 
-/// `out[i] = f(x[i], y[i], z[i])`, `NX` consecutive items a thread.
+/// Computes `out[i] = f(x[i], y[i], z[i])`. Each thread has `NX` consecutive items.
 ///
-/// All lengths are equal. Launch with [`Dims::for_items`](kernel_primitives::Dims::for_items)`(n).items_per_thread(NX)`; any
-/// other shape is right too. 16-byte accesses if `NX` items have 16 bytes and the buffers start on such a boundary.
+/// All lengths are equal. Launch with [`Dims::for_items`](kernel_primitives::Dims::for_items)`(n).items_per_thread(NX)`. Any other shape is
+/// right, too. Accesses have 16 bytes if `NX` items have 16 bytes and the buffers are aligned to 16 bytes.
 ///
 /// ```
 /// use kernel_primitives::functor::MulAdd;
@@ -202,11 +202,11 @@ pub fn map_ternary<A, B, C, U, F, const NX: usize>(
     }
 }
 
-/// `out[i] = f([x[i], x[n + i], x[2 * n + i], …])`, `NX` consecutive items a thread: `x` holds `ARITY` inputs one after
-/// another, each as long as `out`, which has `n` elements.
+/// Computes `out[i] = f([x[i], x[n + i], x[2 * n + i], …])`. Each thread has `NX` consecutive items. `x` has `ARITY` inputs, one after the
+/// other. Each input is as long as `out`, which has `n` elements.
 ///
-/// Launch with [`Dims::for_items`](kernel_primitives::Dims::for_items)`(n).items_per_thread(NX)`; any other shape is right
-/// too. 16-byte accesses if `NX` items have 16 bytes, the buffers start on such a boundary, and so does each input in `x`.
+/// Launch with [`Dims::for_items`](kernel_primitives::Dims::for_items)`(n).items_per_thread(NX)`. Any other shape is right, too. Accesses
+/// have 16 bytes if `NX` items have 16 bytes, and the buffers and each input in `x` are aligned to 16 bytes.
 ///
 /// ```
 /// use kernel_primitives::functor::{Add, Fold};

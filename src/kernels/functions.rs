@@ -1,8 +1,8 @@
-//! Device functions that the library ships: elementary functions, and random numbers by a counter.
+//! The device functions of the library: elementary functions, and random numbers from a counter.
 //!
-//! Each is an ordinary function on the host, and a PTX function for kernels that are written at run time; see
-//! [`device_function`](macro@crate::device_function). All exist in `f32` and in `f64`, by their last letters. None of
-//! them panics but [`division_by_zero()`] and [`index_out_of_bounds()`], which are there for that and not in [`all`].
+//! Each is an ordinary function on the host. For kernels that are written at run time, it is a PTX function; see
+//! [`device_function`](macro@crate::device_function). All exist for `f32` and for `f64`, as the end of the name says. None of them panics,
+//! except [`division_by_zero()`] and [`index_out_of_bounds()`], whose purpose this is, and which are not in [`all`].
 //!
 //! | functions | |
 //! |---|---|
@@ -13,8 +13,8 @@
 //! | `erf`, `erfc`, `tgamma`, `lgamma` | |
 //! | `uniform`, `normal` | of a seed and an index |
 //!
-//! Host and GPU agree as far as [`Real`] says; `powi`, `fmod` and `uniform` give the same bits. `lgamma` and `tgamma` of libdevice
-//! are up to 10 units in the last place off; near the zeros of `lgamma` the error is so many units of 1.
+//! Host and GPU agree as far as [`Real`] says. `powi`, `fmod` and `uniform` give the same bits. `lgamma` and `tgamma` of libdevice have
+//! errors of up to 10 units in the last place. Near the zeros of `lgamma`, the error is as many units in the last place of 1.
 //!
 //! ```
 //! use kernel_primitives::kernels::functions::{self, hypot_f64, uniform_f32};
@@ -46,7 +46,7 @@ macro_rules! functions {
             }
         )*
 
-        /// What the host knows of all functions of this module.
+        /// The descriptions of all functions of this module, for the host.
         #[cfg(not(target_arch = "nvptx64"))]
         pub fn all() -> Vec<&'static crate::FunctionCode> {
             vec![$($f32::info().code(), $f64::info().code(),)* $($other::info().code()),*]
@@ -55,17 +55,17 @@ macro_rules! functions {
 }
 
 functions! {
-    // Written out below.
+    // The source of these is below.
     [powi_f32, powi_f64, uniform_f32, uniform_f64, normal_f32, normal_f64]
-    /// The sine, of radians.
+    /// The sine of an angle in radians.
     sin_f32, sin_f64 = Real::sin, x;
-    /// The cosine, of radians.
+    /// The cosine of an angle in radians.
     cos_f32, cos_f64 = Real::cos, x;
-    /// The tangent, of radians.
+    /// The tangent of an angle in radians.
     tan_f32, tan_f64 = Real::tan, x;
-    /// The sine of half turns: of π `x`, without the rounding of that.
+    /// The sine of `x` half turns, which is that of π `x`, without the rounding of π `x`.
     sin_pi_f32, sin_pi_f64 = Real::sin_pi, x;
-    /// The cosine of half turns: of π `x`, without the rounding of that.
+    /// The cosine of `x` half turns, which is that of π `x`, without the rounding of π `x`.
     cos_pi_f32, cos_pi_f64 = Real::cos_pi, x;
     /// The arcsine, in radians.
     asin_f32, asin_f64 = Real::asin, x;
@@ -109,11 +109,11 @@ functions! {
     cbrt_f32, cbrt_f64 = Real::cbrt, x;
     /// The length of the hypotenuse.
     hypot_f32, hypot_f64 = Real::hypot, x, y;
-    /// What a division with a whole quotient, rounded to 0, leaves: Rust's `x % y`.
+    /// The remainder of a division whose whole quotient is rounded to 0, as Rust's `x % y`.
     fmod_f32, fmod_f64 = Quotient::trunc_remainder, x, y;
     /// The quotient, rounded down.
     floor_div_f32, floor_div_f64 = Quotient::floor_divide, x, y;
-    /// What a division with a whole quotient, rounded down, leaves.
+    /// The remainder of a division whose whole quotient is rounded down.
     floor_rem_f32, floor_rem_f64 = Quotient::floor_remainder, x, y;
     /// The error function.
     erf_f32, erf_f64 = Real::error_function, x;
@@ -125,13 +125,13 @@ functions! {
     lgamma_f32, lgamma_f64 = Real::lgamma, x;
 }
 
-/// `x` to a whole power, by repeated squaring: for an exponent beyond a few dozens, `pow_f32` is more accurate.
+/// `x` to a whole power, by repeated squaring. For an exponent larger than a few dozens, `pow_f32` is more accurate.
 #[device_function]
 pub fn powi_f32(x: f32, n: i32) -> f32 {
     powi(x, n)
 }
 
-/// `x` to a whole power, by repeated squaring: for an exponent beyond a few dozens, `pow_f64` is more accurate.
+/// `x` to a whole power, by repeated squaring. For an exponent larger than a few dozens, `pow_f64` is more accurate.
 #[device_function]
 pub fn powi_f64(x: f64, n: i32) -> f64 {
     powi(x, n)
@@ -153,8 +153,8 @@ fn powi<T: Real + Divide>(mut x: T, n: i32) -> T {
     if n < 0 { T::ONE.divide(power) } else { power }
 }
 
-/// A random number, uniform in 0 to 1 (exclusive): element `index` of those that the seed's stream 0 of
-/// [`Philox`] gives as [`UniformF32`]. Four that follow one another are of one draw.
+/// A random number with a uniform distribution from 0 to 1 (exclusive). It is element `index` of the numbers that stream 0 of the seed of
+/// [`Philox`] gives as [`UniformF32`]. One draw gives four successive numbers.
 #[device_function]
 pub fn uniform_f32(seed: u64, index: u64) -> f32 {
     let [a, b, c, d] = UniformF32.apply(bits(seed, index / 4));
@@ -162,27 +162,27 @@ pub fn uniform_f32(seed: u64, index: u64) -> f32 {
     if index & 1 == 0 { a } else { b }
 }
 
-/// A random number, uniform in 0 to 1 (exclusive): element `index` of those that the seed's stream 0 of
-/// [`Philox`] gives as [`UniformF64`]. An even index and the next are of one draw.
+/// A random number with a uniform distribution from 0 to 1 (exclusive). It is element `index` of the numbers that stream 0 of the seed of
+/// [`Philox`] gives as [`UniformF64`]. One draw gives the numbers of an even index and of the next one.
 #[device_function]
 pub fn uniform_f64(seed: u64, index: u64) -> f64 {
     let [a, b] = UniformF64.apply(bits(seed, index / 2));
     if index & 1 == 0 { a } else { b }
 }
 
-/// A random number of the normal distribution with mean 0 and variance 1: element `index` of those that the seed's stream 0
-/// of [`Philox`] gives as [`NormalF32`]. Four that follow one another are of one draw.
+/// A random number with the normal distribution of mean 0 and variance 1. It is element `index` of the numbers that stream 0 of the seed of
+/// [`Philox`] gives as [`NormalF32`]. One draw gives four successive numbers.
 #[device_function]
 pub fn normal_f32(seed: u64, index: u64) -> f32 {
     let [a, b, c, d] = bits(seed, index / 4);
     let (a, b) = if index & 2 == 0 { (a, b) } else { (c, d) };
-    // The other two are not computed.
+    // The other two numbers are not computed.
     let [x, y, ..] = NormalF32.apply([a, b, a, b]);
     if index & 1 == 0 { x } else { y }
 }
 
-/// A random number of the normal distribution with mean 0 and variance 1: element `index` of those that the seed's stream 0
-/// of [`Philox`] gives as [`NormalF64`]. An even index and the next are of one draw.
+/// A random number with the normal distribution of mean 0 and variance 1. It is element `index` of the numbers that stream 0 of the seed of
+/// [`Philox`] gives as [`NormalF64`]. One draw gives the numbers of an even index and of the next one.
 #[device_function]
 pub fn normal_f64(seed: u64, index: u64) -> f64 {
     let [x, y] = NormalF64.apply(bits(seed, index / 2));
@@ -194,13 +194,13 @@ fn bits(seed: u64, draw: u64) -> [u32; 4] {
     Philox::new(seed, 0).skip(draw).draw()
 }
 
-/// Reports a division by zero and ends the thread: what an expression's kernel calls instead of dividing.
+/// Reports a division by zero and ends the thread. The kernel of an expression calls this instead of dividing.
 #[device_function]
 pub fn division_by_zero() -> bool {
     kernel_primitives::simt::division_by_zero()
 }
 
-/// Reports an index outside of `len` elements and ends the thread: what an expression's kernel calls instead of reading.
+/// Reports an index outside of `len` elements and ends the thread. The kernel of an expression calls this instead of reading.
 #[device_function]
 pub fn index_out_of_bounds(index: u64, len: u64) -> bool {
     kernel_primitives::simt::index_out_of_bounds(index, len)

@@ -1,7 +1,8 @@
-//! The kernels that the library ships, composed of its primitives. Launch them as they are, instantiate them for functors of your
-//! own, or copy from them.
+//! The kernels of the library, which are composed of its primitives. Launch them as they are, instantiate them for your own functors, or
+//! copy from them.
 //!
-//! Each has two pages. The struct's has the `launch`, which the host calls. The function is for other kernels to call.
+//! Each kernel has two pages. The page of the struct has the `launch`, which the host calls. The page of the function is for other kernels,
+//! which call it.
 
 mod columns;
 pub mod device;
@@ -20,7 +21,7 @@ pub use rows::{layer_norm_rows, softmax_rows};
 pub use scan::cumsum_rows;
 pub use sort::{sort_rows, top_k_rows};
 
-/// Grid and block of a kernel that gives each row of a matrix a block.
+/// Returns the grid and the block of a kernel that gives each row of a matrix a block.
 ///
 /// There are `rows` blocks. Each has the fewest whole warps whose threads hold the row at `per_thread` elements each, and at most
 /// 256 threads, which all of these kernels can have.
@@ -30,7 +31,8 @@ pub fn row_dims(rows: usize, columns: usize, per_thread: usize) -> crate::Dims {
     crate::Dims::new(rows.min(i32::MAX as usize) as u32, threads as u32)
 }
 
-/// Grid and block of [`reduce_rows`](struct@reduce_rows), for rows of `columns` elements. A thread reads `per_thread` of them at a time.
+/// Returns the grid and the block of [`reduce_rows`](struct@reduce_rows), for rows of `columns` elements. A thread reads `per_thread`
+/// elements at a time.
 ///
 /// Blocks have 256 threads. All of them work on one row or, if it is too short for them, on several.
 #[cfg(not(target_arch = "nvptx64"))]

@@ -5,15 +5,15 @@ use kernel_primitives::functor::{
 };
 use kernel_primitives::prelude::*;
 
-/// Vectors that a thread has in flight.
+/// The number of vectors that a thread has in flight.
 const BATCH: usize = 4;
 
-/// Reduces all of `x` to one value a block: `out[b]` is the reduction of the elements that block `b` visits, `NX` at a time
-/// and grid-stride. A second launch with one block reduces those to one value.
+/// Reduces all of `x` to one value for each block. `out[b]` is the reduction of the elements that block `b` visits: `NX` at a time, in a
+/// grid-stride loop. A second launch with one block reduces these values to one value.
 ///
-/// `f16` and `bf16` are widened to `f32` first, and so is the result: `R` reduces, and `out` holds, the accumulation type.
-/// `out` has one element a block. The order of combination depends on the grid and the block alone, so the same launch
-/// gives the same bits again. A thread combines its items of all tiles first, so `op` must be commutative if a block visits several.
+/// `f16` and `bf16` are converted to `f32` first, and the result is `f32`, too: `R` reduces the accumulation type, and `out` has it. `out`
+/// has one element for each block. The order of combination depends only on the grid and the block, so the same launch gives the same bits
+/// again. A thread first combines its items of all tiles. So `op` must be commutative if a block visits several tiles.
 ///
 /// ```
 /// use kernel_primitives::functor::Add;
@@ -61,17 +61,16 @@ pub fn block_reduce<T, R, const NX: usize>(
     out.store(total);
 }
 
-/// Reduces each row of a matrix: `out[r]` is the reduction of `x[r]`, of which the index is the column.
+/// Reduces each row of a matrix. `out[r]` is the reduction of `x[r]`, where the index of an element is its column.
 ///
-/// `x` has `rows * columns` elements, row by row, `out` at least `rows`. The threads of a block along `x` have a row,
-/// those along `y` and `z` different ones; at most 512. Any such shape is right whose blocks have threads for all rows,
-/// else it is a fault; [`reduce_row_dims`](super::reduce_row_dims)`(rows, columns, 4 * NX)` chooses a block a row for
-/// long rows, and many rows a block for short ones.
+/// `x` has `rows * columns` elements, row by row, and `out` has at least `rows` elements. The threads of a block along `x` have one row.
+/// The threads along `y` and `z` have different rows. A block has at most 512 threads. Any such shape is right if the blocks have threads
+/// for all rows. Otherwise it is a fault. [`reduce_row_dims`](super::reduce_row_dims)`(rows, columns, 4 * NX)` chooses one row for each
+/// block if rows are long, and many rows for each block if they are short.
 ///
-/// The combination must be commutative, as it is in all reductions of [`functor`](kernel_primitives::functor) but
-/// [`ReduceBy`](kernel_primitives::functor::ReduceBy) of an operator that is not. A thread has four accesses in flight, of
-/// 16 bytes where all rows start on such a boundary, and combines by [`block_x_reduce`]. The order depends on the launch's
-/// shape alone.
+/// The combination must be commutative. All reductions of [`functor`](kernel_primitives::functor) are, except
+/// [`ReduceBy`](kernel_primitives::functor::ReduceBy) with an operator that is not. A thread has four accesses in flight, of 16 bytes if
+/// all rows are aligned to 16 bytes. [`block_x_reduce`] combines its results. The order depends only on the shape of the launch.
 ///
 /// ```
 /// use kernel_primitives::functor::{ArgMax, Mean};
@@ -111,7 +110,7 @@ pub fn reduce_rows<T, R, const NX: usize>(
 {
     let (dim, at) = (cx.block_dim(), cx.thread_idx());
     let (width, height) = (dim.x as usize, dim.y as usize * dim.z as usize);
-    // One group of rows a block: in a loop over groups the compiler would keep all positions in registers.
+    // Each block has one group of rows. In a loop over groups, the compiler would keep all positions in registers.
     cx.require_at_most(rows, cx.grid_blocks().saturating_mul(height));
     let row = cx.block_rank() * height + (at.y + dim.y * at.z) as usize;
     let mut totals = [op.identity(); NX];
@@ -125,7 +124,7 @@ pub fn reduce_rows<T, R, const NX: usize>(
             while first < columns {
                 let mut items = [[T::ZERO; NX]; BATCH];
                 from.read_vectors(first, stride, &mut items);
-                // A vector lies in the row as a whole or not at all.
+                // A whole vector is in the row, or no part of it.
                 let ahead = (columns - first).min(u32::MAX as usize) as u32;
                 for (round, items) in items.iter().enumerate() {
                     if round as u32 * (stride as u32) < ahead {

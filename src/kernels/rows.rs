@@ -1,20 +1,20 @@
 //! Kernels that give each block whole rows of a matrix.
 //!
-//! A row is read once and written once if it fits in the block's registers, `NX * ROUNDS` elements a thread, and all rows
-//! start on the boundary of an access of `NX` elements. Any other row is read three times, the second and third time mostly
-//! from the L2 cache. Any block is right; [`row_dims`](super::row_dims) chooses one that holds the row.
+//! If a row fits in the registers of the block, `NX * ROUNDS` elements for each thread, and all rows are aligned for accesses of `NX`
+//! elements, the row is read once and written once. Any other row is read three times, and the second and third reads are mostly from the
+//! L2 cache. Any block is right. [`row_dims`](super::row_dims) chooses a block that holds the row.
 //!
-//! Of the halves a thread can hold 64 elements as well as 32, `<f16, 8, 8>`: half as many warps for a row, each of which spends as many
-//! instructions on addresses and reductions. For rows of thousands of elements, that is most of the time.
+//! Of `f16` and `bf16`, a thread can hold 32 or 64 elements: `<f16, 8, 8>` has 64. Then a row has half as many warps, and each warp has as
+//! many instructions for addresses and reductions as before. For rows of thousands of elements, these instructions take most of the time.
 
 use kernel_primitives::block::block_reduce;
 use kernel_primitives::prelude::*;
 use kernel_primitives::view::{RowMut, Rows};
 
-/// The elements of a row that a thread holds at a time: `ROUNDS` times `NX` neighbours.
+/// The elements of a row that a thread holds at a time: `ROUNDS` groups of `NX` neighbours.
 type Held<T, const NX: usize, const ROUNDS: usize> = [[T; NX]; ROUNDS];
 
-/// Reads some of a row's rounds from `round`, `padding` after the row's end, in vectors.
+/// Reads some rounds of a row from `round`, in vectors. After the end of the row, elements are `padding`.
 #[inline(always)]
 fn read_vectors<T: Element, const NX: usize, const ROUNDS: usize>(
     from: Global<'_, T>,
@@ -27,7 +27,7 @@ fn read_vectors<T: Element, const NX: usize, const ROUNDS: usize>(
     held
 }
 
-/// Reads a round of a row, `padding` after it.
+/// Reads a round of a row. After the end of the row, elements are `padding`.
 #[inline(always)]
 fn read_round<T: Element, const NX: usize>(
     from: Global<'_, T>,
@@ -40,7 +40,7 @@ fn read_round<T: Element, const NX: usize>(
     [items]
 }
 
-/// The rounds of a row that is not held.
+/// Returns the rounds of a row that the block does not hold.
 fn rounds<T: Element, const NX: usize>(row: &RowMut<'_, '_, T, NX>) -> impl Iterator<Item = usize> + use<T, NX> {
     let (len, stride) = (row.len(), row.stride());
     let mut next = 0;
@@ -51,9 +51,9 @@ fn rounds<T: Element, const NX: usize>(row: &RowMut<'_, '_, T, NX>) -> impl Iter
     })
 }
 
-/// The most threads of a block that holds `items` elements a thread: so many that two blocks' registers hold them and what
-/// computes with them; for 32 elements measured on an H200. Fewer bytes need fewer registers, and more threads keep more of
-/// them in flight.
+/// Returns the most threads of a block that holds `items` elements for each thread. The registers of two blocks hold the elements and the
+/// values that are computed from them. For 32 elements, this was measured on an H200. Fewer bytes need fewer registers, and more threads
+/// have more bytes in flight.
 const fn most_threads<T>(items: usize) -> u32 {
     match (size_of::<T>(), items * size_of::<T>()) {
         (2, 64) => 384,
@@ -71,7 +71,7 @@ fn map<A: Copy, B: Copy, const NX: usize, const ROUNDS: usize>(
     held.map(|items| items.map(&f))
 }
 
-/// Combines all elements: the rounds first, each place by itself, which makes `NX` short chains of one long one.
+/// Combines all elements. It combines the rounds first, each place by itself, so that there are `NX` short chains instead of a long one.
 fn fold<A: Copy, const NX: usize, const ROUNDS: usize>(held: Held<A, NX, ROUNDS>, f: impl Fn(A, A) -> A) -> A {
     let mut places = held[0];
     for items in &held[1..] {
@@ -86,10 +86,10 @@ fn fold<A: Copy, const NX: usize, const ROUNDS: usize>(held: Held<A, NX, ROUNDS>
     total
 }
 
-/// Softmax of each row: `out[r][c] = exp(x[r][c] − max) / Σ exp(x[r][·] − max)`, with the row's maximum.
+/// Computes the softmax of each row: `out[r][c] = exp(x[r][c] − max) / Σ exp(x[r][·] − max)`, where `max` is the maximum of the row.
 ///
-/// `x` and `out` have `rows * columns` elements, row by row. Computed in the accumulation type: `f32` for `f16` and `bf16`.
-/// A row with a NaN, a +∞, or nothing but −∞ is NaN.
+/// `x` and `out` have `rows * columns` elements, row by row. It computes in the accumulation type, which is `f32` for `f16` and `bf16`. If
+/// a row has a NaN or a +∞, or has only −∞, its results are NaN.
 ///
 /// ```
 /// use kernel_primitives::kernels::{row_dims, softmax_rows};
@@ -137,7 +137,7 @@ pub fn softmax_rows<T, const NX: usize, const ROUNDS: usize>(
             }
         }
         let max = block_reduce(cx, &mut maxima, max.widen(), Max);
-        // Padding is −∞, as may be all of a row: relative to 0 its exponentials are 0.
+        // Padding is −∞, and all elements of a row may be −∞. Relative to 0, their exponentials are 0.
         let base = if max == T::Accum::LEAST { T::Accum::ZERO } else { max };
         let exponential = |x: T| x.widen().sub(base).mul(log2_e).exp2();
 
@@ -164,11 +164,12 @@ pub fn softmax_rows<T, const NX: usize, const ROUNDS: usize>(
     }
 }
 
-/// Layer normalisation of each row: `out[r][c] = (x[r][c] − mean) / √(variance + epsilon) * scale[c] + shift[c]`, with the
-/// row's mean and its variance, the mean of the squares of the differences.
+/// Computes the layer normalisation of each row: `out[r][c] = (x[r][c] − mean) / √(variance + epsilon) * scale[c] + shift[c]`. Here `mean`
+/// is the mean of the row, and `variance` is the mean of the squares of the differences from it.
 ///
-/// `x` and `out` have `rows * columns` elements, row by row, `scale` and `shift` `columns`. Computed in the accumulation type:
-/// `f32` for `f16` and `bf16`. The variance is summed from differences from the mean, so that a large mean does not eat it.
+/// `x` and `out` have `rows * columns` elements, row by row. `scale` and `shift` have `columns` elements. It computes in the accumulation
+/// type, which is `f32` for `f16` and `bf16`. It sums the variance from differences from the mean, so that a large mean does not reduce its
+/// accuracy.
 ///
 /// ```
 /// use kernel_primitives::kernels::{layer_norm_rows, row_dims};
@@ -230,7 +231,7 @@ pub fn layer_norm_rows<T, const NX: usize, const ROUNDS: usize>(
         let mut squares = [T::Accum::ZERO; NX];
         if is_held {
             for (round, items) in held.iter().enumerate() {
-                // Padding, which is 0, has no difference.
+                // Padding is 0, and must have no difference from the mean.
                 let centre = if to.first(round) < columns { mean } else { T::Accum::ZERO };
                 for (square, item) in squares.iter_mut().zip(items) {
                     let difference = item.widen().sub(centre);

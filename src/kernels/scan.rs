@@ -3,16 +3,16 @@
 use kernel_primitives::prelude::*;
 use kernel_primitives::view::Rows;
 
-/// Running sums of each row: `out[r][c] = x[r][0] + … + x[r][c]`, and without the last term if `EXCLUSIVE`.
+/// Computes the running sums of each row: `out[r][c] = x[r][0] + … + x[r][c]`. If `EXCLUSIVE`, the last term is left out.
 ///
-/// `x` and `out` have `rows * columns` elements, row by row. Sums are formed in the accumulation type, `f32` for `f16` and
-/// `bf16`, and rounded to `T` at the end.
+/// `x` and `out` have `rows * columns` elements, row by row. It adds in the accumulation type, which is `f32` for `f16` and `bf16`, and
+/// rounds the sums to `T` at the end.
 ///
-/// One block a row, of at most 320 threads; fewer blocks than rows are a fault.
-/// [`row_dims`](super::row_dims)`(rows, columns, NX * ROUNDS)` chooses blocks that have the row in a tile, if that can
-/// be. A block works through a row tile by tile, and reads and writes each element once: by [`block_inclusive_scan_rounds`]
-/// and in 16-byte accesses where the row starts on such a boundary, and otherwise by [`block_inclusive_scan_from`] in tiles of
-/// `NX` elements a thread.
+/// Each block has one row, and at most 320 threads. If there are fewer blocks than rows, it is a fault.
+/// [`row_dims`](super::row_dims)`(rows, columns, NX * ROUNDS)` chooses blocks that have the whole row in a tile, if possible. A block goes
+/// through a row tile by tile, and reads and writes each element once. If the row is aligned to 16 bytes, it uses
+/// [`block_inclusive_scan_rounds`] and accesses of 16 bytes. Otherwise it uses [`block_inclusive_scan_from`], in tiles of `NX` elements for
+/// each thread.
 ///
 /// Seed: `Cumsum`, for a block's items.
 ///
@@ -45,18 +45,18 @@ pub fn cumsum_rows<T, const NX: usize, const ROUNDS: usize, const EXCLUSIVE: boo
 ) where
     T: Accumulate,
 {
-    // One row a block: in a loop over rows the compiler would keep all positions in registers.
+    // Each block has one row. In a loop over rows, the compiler would keep all positions in registers.
     cx.require_at_most(rows, cx.grid_blocks());
     let Some(row) = cx.rows(rows).next() else { return };
     let from = x.row(row.index(), columns);
     // SAFETY: the number of columns is the launch's.
     let mut to = unsafe { out.row(row, columns) };
-    // What the first item is added to: +0 if that is the first result, else what keeps −0.
+    // This is the value before the first item. It is +0 if it is the first result, and otherwise a value that keeps −0.
     let mut carry = if EXCLUSIVE { T::Accum::ZERO } else { Add.identity() };
     if from.in_vectors::<NX>() && to.in_vectors() {
         // SAFETY: as above; all threads of the block come here, and nothing of the row was accessed.
         let mut to = unsafe { out.row_by_warps::<ROUNDS>(row, columns) };
-        // Few bits: it is held with all the items.
+        // This has few bits, because it is held together with all the items.
         let mut next = 0u32;
         while next as usize * to.tile() < columns {
             let tile = next as usize;

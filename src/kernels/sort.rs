@@ -1,18 +1,18 @@
-//! Sorts of rows, and the first few of each.
+//! Sorts of rows, and the first few elements of each row.
 
 use kernel_primitives::block::{RadixSortStorage, TopKStorage, block_radix_sort_pairs_to_striped, block_top_k_of};
 use kernel_primitives::functor::{Direction, Greater, Less};
 use kernel_primitives::prelude::*;
 use kernel_primitives::view::Rows;
 
-/// Sorts each row of a matrix; stable. `keys` has the sorted rows and `indices` where in its row each key was.
+/// Sorts each row of a matrix. The sort is stable. `keys` gets the sorted rows. `indices` gets the place in its row where each key was.
 ///
-/// `x`, `keys` and `indices` are equally long, whole rows of `columns` elements each, which are at most `THREADS * ITEMS`: longer
-/// rows are a fault that says the limit. Launch blocks of `THREADS` threads, a multiple of 32, up to one a row. `order` is
+/// `x`, `keys` and `indices` are equally long, and have whole rows of `columns` elements. A row has at most `THREADS * ITEMS` elements.
+/// Longer rows are a fault that names the limit. Launch blocks of `THREADS` threads, a multiple of 32, at most one for each row. `order` is
 /// [`Less`](kernel_primitives::functor::Less) or [`Greater`](kernel_primitives::functor::Greater).
 ///
-/// One pass over memory: a block sorts its row by [`block_radix_sort_pairs`](kernel_primitives::block::block_radix_sort_pairs)
-/// in shared memory, the positions as 16-bit values.
+/// It makes one pass over memory. A block sorts its row in shared memory with
+/// [`block_radix_sort_pairs`](kernel_primitives::block::block_radix_sort_pairs), with the positions as 16-bit values.
 ///
 /// ```
 /// use kernel_primitives::functor::Less;
@@ -53,7 +53,7 @@ pub fn sort_rows<K, O, const THREADS: usize, const ITEMS: usize>(
         let mut key = init::<K, ITEMS>(O::last());
         x.row(row.index(), columns).read_items(first, &mut key);
         let mut position: [u16; ITEMS] = core::array::from_fn(|i| (first + i) as u16);
-        // Missing keys stay last: none comes after them, and they stand after their equals.
+        // Missing keys stay last: no key comes after them, and they are after their equals.
         let bits = 0..K::SORT_BITS;
         block_radix_sort_pairs_to_striped(cx, &mut shared, &mut key, &mut position, bits, order);
         // SAFETY: the number of columns is the launch's.
@@ -63,14 +63,14 @@ pub fn sort_rows<K, O, const THREADS: usize, const ITEMS: usize>(
     }
 }
 
-/// Finds the first `k` of each row of a matrix, sorted, with their indices in the row: the smallest by
-/// [`Less`](kernel_primitives::functor::Less), the largest by [`Greater`](kernel_primitives::functor::Greater). Of equal keys the
-/// one with the lower index comes first.
+/// Finds the first `k` elements of each row of a matrix, and sorts them. It also returns their indices in the row. With
+/// [`Less`](kernel_primitives::functor::Less), these are the smallest elements, and with [`Greater`](kernel_primitives::functor::Greater),
+/// the largest. Among equal keys, the key with the lower index comes first.
 ///
-/// `x` has whole rows of `columns` elements, any number up to 2^32 - 1; `keys` and `indices` have as many rows of `k`. `k` is at
-/// most `columns` and half of `THREADS * ITEMS`: otherwise it is a fault. Launch blocks of `THREADS` threads, up to one a row.
+/// `x` has whole rows of `columns` elements, up to 2^32 - 1. `keys` and `indices` have as many rows of `k` elements. `k` is at most
+/// `columns`, and at most half of `THREADS * ITEMS`. Otherwise it is a fault. Launch blocks of `THREADS` threads, at most one for each row.
 ///
-/// One pass over memory, by [`block_top_k_of`](kernel_primitives::block::block_top_k_of).
+/// It makes one pass over memory, with [`block_top_k_of`](kernel_primitives::block::block_top_k_of).
 ///
 /// ```
 /// use kernel_primitives::functor::Greater;

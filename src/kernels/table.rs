@@ -1,6 +1,6 @@
 //! The kernels of each algorithm. `instantiate!` makes them for an algorithm's name, and the algorithm's trait has their descriptions.
 
-/// The rows: an algorithm, its trait, the trait's parameters after `Self`, what it demands of them, and the kernels.
+/// The rows: an algorithm, its trait, the parameters of the trait after `Self`, their bounds, and the kernels.
 ///
 /// `Of` and `To` are the source and the sink that a parameter names, `Item` is the source's item, and `Spans` such items in memory.
 #[doc(hidden)]
@@ -250,7 +250,7 @@ macro_rules! __algorithm {
     };
 }
 
-/// What the rows name.
+/// The types that the rows name.
 #[doc(hidden)]
 pub mod names {
     pub use super::super::device::*;

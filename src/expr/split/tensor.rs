@@ -19,12 +19,12 @@ use crate::expr::graph::{Expr, Kind, Operand, View, arguments, scalar};
 use crate::expr::layout::shape::{IntoShape, Layout, Shape};
 use crate::expr::tensor::{Tensor, checked_shape, updates};
 
-/// A tensor whose rows lie on several devices: split along its outermost axis, as a [`Split`] says.
+/// A tensor whose rows are on several devices. It is split along its outermost axis, as a [`Split`] says.
 ///
-/// It stands in expressions as a [`Tensor`] does. An assignment runs on all devices at once, each on its stream: one kernel a device, and for
-/// stencils the copies and fills of rows around its own.
-/// [`element_index`](crate::expr::element_index), [`axis_index`](crate::expr::axis_index) and random numbers count over the whole, so
-/// that the result is that of one device. Reductions are computed on each device and then across.
+/// Use it in expressions as you use a [`Tensor`]. An assignment runs on all devices at once, each on its stream. Each device runs one
+/// kernel. For stencils, it also copies and fills the rows around its own. [`element_index`](crate::expr::element_index),
+/// [`axis_index`](crate::expr::axis_index) and random numbers count over the whole tensor, so the result is the same as on one device.
+/// Reductions are computed on each device, and then over the devices.
 ///
 /// ```
 /// use kernel_primitives::expr::{Reductions, SplitTensor, element_index, sin, sqrt};
@@ -47,21 +47,21 @@ use crate::expr::tensor::{Tensor, checked_shape, updates};
 /// # }
 /// ```
 ///
-/// All split tensors of an expression are split in the same way: the same rows on the same devices. [`resplit`](Self::resplit) copies
-/// one to another split. A clone has the same elements.
+/// All split tensors of an expression must be split in the same way: the same rows must be on the same devices. [`resplit`](Self::resplit)
+/// copies a tensor to another split. A clone has the same elements.
 ///
 /// [Slices](Self::slice), [other shapes](Self::reshape), [permutations](Self::permute), and [repeated](Self::broadcast_to) rows are views,
 /// as those of a [`Tensor`], whose elements stay on their devices. What stencils, gathers, and copies between devices read of a view that
 /// is not [contiguous](Self::is_contiguous) is first copied on its device.
 ///
-/// A [`Tensor`] of one device is not read by an expression of several devices, and a split tensor not by that of a [`Tensor`]:
-/// [`to_tensor`](Self::to_tensor) collects, [`from_tensor`](Self::from_tensor) distributes, and [`shard`](Self::shard) is the part of one
-/// device.
+/// An expression of several devices cannot read a [`Tensor`] of one device, and the expression of a [`Tensor`] cannot read a split tensor.
+/// [`to_tensor`](Self::to_tensor) collects the elements, [`from_tensor`](Self::from_tensor) distributes them, and [`shard`](Self::shard)
+/// returns the part of one device.
 ///
-/// [Stencils](crate::expr::stencil) and [convolutions](crate::expr::convolve) read split tensors with the results of one device, bit for
-/// bit. Each device gets the rows of others that the neighbours of its places are in. Make tensors that are read so by
-/// [`uninit_with_halo`](Self::uninit_with_halo): then nothing else is copied. What other functions make has no such room, nor has a copy by
-/// [`resplit`](Self::resplit).
+/// [Stencils](crate::expr::stencil) and [convolutions](crate::expr::convolve) of split tensors have the same results as on one device, bit
+/// for bit. Each device gets the rows of other devices that have neighbours of its places. Make tensors for stencils with
+/// [`uninit_with_halo`](Self::uninit_with_halo): then only these rows are copied. Tensors that other functions make have no room for them,
+/// and neither has a copy by [`resplit`](Self::resplit).
 ///
 /// [Steps](Expr::steps) apply a stencil many times. The call checks and prepares all of them, and the host does not wait between them.
 ///
@@ -84,8 +84,8 @@ use crate::expr::tensor::{Tensor, checked_shape, updates};
 /// # }
 /// ```
 ///
-/// [Gathers](crate::expr::gather) read split tensors at any places, of whatever device. For what goes between devices the host waits, if that
-/// is not all of a short vector.
+/// [Gathers](crate::expr::gather) read split tensors at any places, on any device. The host waits for the items that go between devices,
+/// unless these are the whole of a short vector.
 pub struct SplitTensor<T> {
     pub(in crate::expr) view: Arc<SplitView>,
     _elements: PhantomData<T>,
@@ -125,12 +125,12 @@ impl<T: Scalar> Functions for SplitTensor<T> {
 }
 
 impl<T: Scalar> SplitTensor<T> {
-    /// A copy of `data`, which has as many elements as `shape`, outermost axis first.
+    /// Copies `data` to a new tensor. `data` has as many elements as `shape`, outermost axis first.
     ///
     /// # Errors
     ///
-    /// As [`Tensor::from_slice`]; and [`Error::Expression`](primitives_host::Error::Expression) for a shape without axes, which has nothing
-    /// to split.
+    /// Returns the errors of [`Tensor::from_slice`], and [`Error::Expression`](primitives_host::Error::Expression) for a shape without
+    /// axes, which has nothing to split.
     #[track_caller]
     pub fn from_slice(split: &Split, shape: impl IntoShape, data: &[T]) -> Result<Self> {
         let shape = splittable(&shape, Some(data.len()))?;
@@ -140,35 +140,37 @@ impl<T: Scalar> SplitTensor<T> {
         })
     }
 
-    /// All elements zero, or `false`.
+    /// Makes a tensor whose elements are zero, or `false`.
     ///
     /// # Errors
     ///
-    /// As [`Tensor::zeros`]; and as [`from_slice`](Self::from_slice).
+    /// Returns the errors of [`Tensor::zeros`] and of [`from_slice`](Self::from_slice).
     #[track_caller]
     pub fn zeros(split: &Split, shape: impl IntoShape) -> Result<Self> {
         Self::made(split, splittable(&shape, None)?, |stream, shape, _| Tensor::zeros(stream, shape))
     }
 
-    /// Unspecified elements, to be assigned. The emulator reports those that are read before they are written.
+    /// Makes a tensor of unspecified elements, which an assignment can write. The emulator reports a read of an element that is not written
+    /// yet.
     ///
     /// # Errors
     ///
-    /// As [`zeros`](Self::zeros).
+    /// Returns the errors of [`zeros`](Self::zeros).
     #[track_caller]
     pub fn uninit(split: &Split, shape: impl IntoShape) -> Result<Self> {
         Self::made(split, splittable(&shape, None)?, |stream, shape, _| Tensor::uninit(stream, shape))
     }
 
-    /// As [`uninit`](Self::uninit), with room for so many rows around those of each device: for a tensor that
-    /// [stencils](crate::expr::stencil) read again and again.
+    /// Works as [`uninit`](Self::uninit), and also makes room for `rows` rows on both sides of the rows of each device. Use it for a tensor
+    /// that [stencils](crate::expr::stencil) read again and again.
     ///
-    /// A stencil that reads up to so many rows before and after each place then copies only these rows between devices. The rows of a tensor
-    /// without such room, or with less, are copied on each device, too: each call takes memory for them and for what is around them. An
-    /// [interior](crate::expr::Boundary::Interior) stencil takes as much room as the rows from its first neighbour to its last, less one. If
-    /// an expression reads one tensor by stencils with two boundaries, the room serves the first.
+    /// Then a stencil that reads at most this many rows before and after each place copies only these rows between devices. If a tensor has
+    /// no room, or less, its rows are copied on each device, too: each call takes memory for them and for the rows around them. An
+    /// [interior](crate::expr::Boundary::Interior) stencil needs room for one row less than there are from its first neighbour to its last.
+    /// If an expression reads one tensor with stencils of two boundaries, the first boundary uses the room.
     ///
-    /// The room is no part of the tensor. It takes as many rows twice on each device, and as many again for what other devices fetch.
+    /// The room is not a part of the tensor. On each device, it takes this many rows twice, and as many again for the rows that other
+    /// devices read.
     ///
     /// ```
     /// use kernel_primitives::expr::{Boundary, SplitTensor, element_index, stencil};
@@ -191,7 +193,7 @@ impl<T: Scalar> SplitTensor<T> {
     ///
     /// # Errors
     ///
-    /// As [`zeros`](Self::zeros).
+    /// Returns the errors of [`zeros`](Self::zeros).
     #[track_caller]
     pub fn uninit_with_halo(split: &Split, shape: impl IntoShape, rows: usize) -> Result<Self> {
         let shape = splittable(&shape, None)?;
@@ -200,12 +202,12 @@ impl<T: Scalar> SplitTensor<T> {
         Ok(Self::of_halo(split, bounds, shape, shards, Some(Arc::new(halo))))
     }
 
-    /// For how many rows around those of each device there is room: see [`uninit_with_halo`](Self::uninit_with_halo).
+    /// Returns the number of rows for which there is room around the rows of each device; see [`uninit_with_halo`](Self::uninit_with_halo).
     pub fn halo(&self) -> usize {
         self.view.room()
     }
 
-    /// Made of the rows of each device, which are in a row and in memory of their own.
+    /// Makes a tensor from the rows of each device, which are contiguous and in memory of their own.
     pub(super) fn made(
         split: &Split,
         shape: Shape,
@@ -214,7 +216,8 @@ impl<T: Scalar> SplitTensor<T> {
         Self::made_by(split, split.bounds(shape[0]), shape, |_, stream, shape, rows| part(stream, shape, rows))
     }
 
-    /// As [`made`](Self::made), with the first row of each device given, and the number of rows. The function gets the device's number, too.
+    /// Works as [`made`](Self::made), with the given first row of each device, and the number of rows. The function also gets the device's
+    /// number.
     pub(super) fn made_by(
         split: &Split,
         bounds: Vec<usize>,
@@ -245,7 +248,7 @@ impl<T: Scalar> SplitTensor<T> {
         Self { view: Arc::new(view), _elements: PhantomData }
     }
 
-    /// The elements of a split buffer: a vector that is split as it is.
+    /// Makes a vector of the elements of a split buffer. It is split as the buffer is.
     ///
     /// ```
     /// use kernel_primitives::expr::{Reductions, SplitTensor};
@@ -271,7 +274,7 @@ impl<T: Scalar> SplitTensor<T> {
         Self::of_shards(&split, bounds, vector(len), shards)
     }
 
-    /// A row of so many elements on each device.
+    /// Makes a tensor with a row of `elements` elements on each device.
     pub(crate) fn of_rows(split: &Split, elements: usize, rows: Vec<Buffer<T>>) -> Result<Self> {
         let mut rows = rows.into_iter();
         let count = split.streams().len();
@@ -281,19 +284,19 @@ impl<T: Scalar> SplitTensor<T> {
         })
     }
 
-    /// Unspecified elements, as [`uninit`](Self::uninit), of any type, of the same shape and on the same devices as these: for results of
-    /// expressions of tensors that are split in a way of their own, as what [`split::select_if`](crate::split::select_if) keeps. There is no
-    /// [room](Self::halo) around its rows.
+    /// Makes a tensor of unspecified elements of any type, as [`uninit`](Self::uninit) does. It has the same shape as this tensor, and is
+    /// on the same devices. Use it for results of expressions of tensors that have a split of their own, such as the items that
+    /// [`split::select_if`](crate::split::select_if) keeps. There is no [room](Self::halo) around its rows.
     ///
     /// # Errors
     ///
-    /// As [`zeros`](Self::zeros).
+    /// Returns the errors of [`zeros`](Self::zeros).
     pub fn uninit_like<U: Scalar>(&self) -> Result<SplitTensor<U>> {
         let SplitView { split, bounds, shape, .. } = &*self.view;
         SplitTensor::made_by(split, bounds.clone(), *shape, |_, stream, shape, _| Tensor::uninit(stream, shape))
     }
 
-    /// The extents of the whole.
+    /// The extents of the whole tensor.
     pub fn shape(&self) -> Shape {
         self.view.shape
     }
@@ -303,7 +306,7 @@ impl<T: Scalar> SplitTensor<T> {
         T::DTYPE
     }
 
-    /// The number of elements of the whole.
+    /// The number of elements of the whole tensor.
     pub fn len(&self) -> usize {
         self.shape().elements().unwrap_or(usize::MAX)
     }
@@ -313,39 +316,39 @@ impl<T: Scalar> SplitTensor<T> {
         self.len() == 0
     }
 
-    /// How it is split.
+    /// The split of the tensor.
     pub fn split(&self) -> &Split {
         &self.view.split
     }
 
-    /// The rows of device `device` of the split: which they are of all.
+    /// The rows of the whole tensor that device `device` of the split has.
     ///
     /// # Panics
     ///
-    /// If the split has no such device.
+    /// Panics if the split has no such device.
     pub fn range(&self, device: usize) -> Range<usize> {
         self.view.bounds[device]..self.view.bounds[device + 1]
     }
 
-    /// The rows of device `device` of the split, as a tensor of the same elements.
+    /// Returns the rows of device `device` of the split, as a tensor of the same elements.
     ///
     /// # Panics
     ///
-    /// If the split has no such device.
+    /// Panics if the split has no such device.
     pub fn shard(&self, device: usize) -> Tensor<T> {
         Tensor::of_view(self.view.shards[device].clone())
     }
 
-    /// The rows of each device, as tensors of the same elements.
+    /// Returns the rows of each device, as tensors of the same elements.
     pub fn shards(&self) -> impl Iterator<Item = Tensor<T>> {
         self.view.shards.iter().map(|view| Tensor::of_view(view.clone()))
     }
 
-    /// Copies the elements to the host, outermost axis first, after everything that writes them.
+    /// Copies the elements to the host, outermost axis first, after all earlier writes.
     ///
     /// # Errors
     ///
-    /// As [`Tensor::to_vec`].
+    /// Returns the errors of [`Tensor::to_vec`].
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let mut host = zeroed_vec(self.len())?;
@@ -374,18 +377,20 @@ impl<T: Scalar> SplitTensor<T> {
         Ok(Self { view: contiguous(Location::caller(), &self.view)?, _elements: PhantomData })
     }
 
-    /// Computes `value` into this tensor's elements: one kernel on each device that has some. For stencils, rows of other devices are copied
-    /// before, and a kernel fills the rows outside of the tensor, at the devices that read these. For [gathers](crate::expr::gather) from split
-    /// tensors, indices are computed and items are copied before. [Steps](Expr::steps) do so once a step.
+    /// Computes `value` into this tensor's elements, with one kernel on each device that has some elements. For stencils, the rows of other
+    /// devices are copied first, and a kernel fills the rows outside of the tensor on the devices that read them. For
+    /// [gathers](crate::expr::gather) from split tensors, indices are computed and items are copied first. [Steps](Expr::steps) do this
+    /// once for each step.
     ///
-    /// All is checked before the first kernel is launched. If a launch fails, as a fault does on the emulator, those of the devices before
+    /// All checks come before the first launch. If a launch fails, as a fault does on the emulator, the launches on the devices before it
     /// have run.
     ///
     /// # Errors
     ///
-    /// As [`Tensor::assign`]; and [`Error::Expression`](primitives_host::Error::Expression) of the kind `BadSplit` if tensors are split in
-    /// other ways than this one, or are of one device. For stencils and gathers,
-    /// [`Error::Allocation`](primitives_host::Error::Allocation) if a device has no memory for what it gets, and
+    /// Returns the errors of [`Tensor::assign`]. Returns [`Error::Expression`](primitives_host::Error::Expression) of the kind `BadSplit`
+    /// if tensors are split in another way than this one, or are on one device. For stencils and gathers, returns
+    /// [`Error::Allocation`](primitives_host::Error::Allocation) if a device does not have enough memory for the elements that it gets, and
+    /// [`Error::Capture`](primitives_host::Error::Capture) if a stream captures, because graphs cannot have copies between devices.
     /// [`Error::Capture`](primitives_host::Error::Capture) if a stream captures, since graphs hold no copies between devices.
     #[track_caller]
     pub fn assign(&self, value: impl Operand<Elem = T>) -> Result<()> {
@@ -396,7 +401,7 @@ impl<T: Scalar> SplitTensor<T> {
     ///
     /// # Errors
     ///
-    /// As [`assign`](Self::assign).
+    /// Returns the errors of [`assign`](Self::assign).
     #[track_caller]
     pub fn fill(&self, value: T) -> Result<()> {
         self.assign(scalar(value))
@@ -405,7 +410,7 @@ impl<T: Scalar> SplitTensor<T> {
 
 updates!(SplitTensor);
 
-/// The shape, with so many elements if that is given, and with an axis to split.
+/// Returns the shape, or an error if it has no axis to split or does not have `elements` elements, if that is given.
 #[track_caller]
 pub(super) fn splittable(shape: &impl IntoShape, elements: Option<usize>) -> Result<Shape> {
     let shape = checked_shape(shape, elements)?;

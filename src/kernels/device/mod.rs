@@ -1,7 +1,7 @@
-//! The kernels of [`algorithms`](kernel_primitives::algorithms): what a program instantiates for types and functors of its own.
+//! The kernels of [`algorithms`](kernel_primitives::algorithms). A program instantiates them for its own types and functors.
 //!
-//! Most of them rely on numbers, memory and results of earlier launches that their algorithm prepares; only the algorithm launches them.
-//! They check themselves what data, functors and comparators say: whatever it is, no access is outside a buffer.
+//! Most of them rely on numbers, memory and results of earlier launches that their algorithm prepares. Only the algorithm launches these.
+//! They check all values that come from data, functors and comparators. Whatever these values are, no access is outside a buffer.
 
 use kernel_primitives::prelude::*;
 

@@ -1,11 +1,11 @@
-//! What the algorithms are ready for without an `instantiate!`.
+//! The types and operators for which the algorithms are ready without an `instantiate!`.
 //!
-//! Each line multiplies types and operators: see [`docs::ready`](kernel_primitives::docs::ready), which is made of this table. Their kernels
-//! are compiled for each architecture, so that the lists are as long as they need to be, and no longer.
+//! Each line multiplies types and operators. [`docs::ready`](kernel_primitives::docs::ready) is made from this table. The kernels are
+//! compiled for each architecture, so the lists should not be longer than necessary.
 //!
-//! A type stands for another if the kernels cannot tell them apart: what only moves items looks at their size, and what adds integers or
-//! compares them for equality does not look at their sign, nor does what sorts by bits, whose launch turns the sign. Then one kernel serves
-//! them all.
+//! A type stands for another type if the kernels cannot distinguish them. An algorithm that only moves items uses only their size. An
+//! algorithm that adds integers, or compares them for equality, does not use their sign. A sort by bits does not use it, either, because
+//! its launch turns the sign. Then one kernel serves all these types.
 
 use kernel_primitives::functor::{
     ArgMax, ArgMin, Axpby, BindSecond, Flagged, Greater, GreaterThan, Identity, Less, LessThan, MaxOf, Mean, MinOf,
