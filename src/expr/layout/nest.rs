@@ -7,7 +7,7 @@ use super::shape::{Layout, MAX_RANK, Shape, Strides};
 pub(crate) struct Nest {
     /// The number of axes of the nest.
     pub(crate) rank: usize,
-    /// Their extents, outermost first.
+    /// The extents of these axes, outermost first.
     pub(crate) extents: [usize; MAX_RANK],
     pub(crate) operands: Vec<OperandLayout>,
     /// The number of elements.
@@ -19,7 +19,7 @@ pub(crate) struct Nest {
 /// An axis of the shape that is an axis of the nest by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Apart {
-    /// Of the nest.
+    /// The number of the axis in the nest.
     pub(crate) axis: u8,
     /// Whether the nest runs along the axis from the last index to the first.
     pub(crate) backwards: bool,
@@ -49,7 +49,7 @@ impl Nest {
         Self::keeping(shape, layouts, Axes::default())
     }
 
-    /// As [`new`](Self::new), but some axes stay apart, even if they have one index.
+    /// Works as [`new`](Self::new), but some axes stay apart, even if they have one index.
     pub(crate) fn keeping<'a>(shape: &Shape, layouts: impl Iterator<Item = &'a Layout>, apart: Axes) -> Option<Self> {
         let elements = shape.elements()?;
         let mut operands: Vec<OperandLayout> =
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(nest.extents(), [48, 3, 5]);
         assert_eq!(nest.apart[1], Some(Apart { axis: 1, backwards: false }));
         assert_eq!(nest.apart.iter().flatten().count(), 1);
-        // The innermost axis backwards, and as the outermost.
+        // This is the innermost axis, backwards and as the outermost.
         let back = layout(&[2, 6, 4, 3, 5], &[72, 12, 3, 1, -144], 4 * 144);
         let nest = Nest::keeping(&shape, [&back].into_iter(), Axes(0b1)).unwrap();
         assert_eq!(nest.extents(), [5, 144]);

@@ -2,8 +2,8 @@
 
 use super::shape::Layout;
 
-/// Whether two views of one memory have a byte in common. Their elements have `sizes` bytes. The answer is exact, except for cases that
-/// take long to decide: then it is yes.
+/// Returns whether two views of one memory have a byte in common. Their elements have `sizes` bytes. The answer is exact, except for cases
+/// that take long to decide: then it is true.
 pub(crate) fn overlap(a: &Layout, b: &Layout, sizes: [usize; 2]) -> bool {
     let (Some(x), Some(y)) = (a.span(), b.span()) else { return true };
     let [m, n] = sizes.map(|size| size as i128);
@@ -25,7 +25,8 @@ pub(crate) fn overlap(a: &Layout, b: &Layout, sizes: [usize; 2]) -> bool {
     steps.reach(b.offset as i128 * n - a.offset as i128 * m)
 }
 
-/// Whether two indices of a view mean the same element. The answer is exact, except for cases that take long to decide: then it is yes.
+/// Returns whether two indices of a view mean the same element. The answer is exact, except for cases that take long to decide: then it is
+/// true.
 pub(crate) fn repeats(layout: &Layout) -> bool {
     if layout.shape.contains(&0) {
         return false;
@@ -83,7 +84,7 @@ impl Steps {
         }
     }
 
-    /// Whether some of the steps add up to `distance`.
+    /// Returns whether some of the steps add up to `distance`.
     fn reach(mut self, distance: i128) -> bool {
         const TRIES: usize = 10_000;
         self.0.sort_by_key(|step| std::cmp::Reverse(step.size));
@@ -125,13 +126,13 @@ mod tests {
     #[test]
     fn overlap_is_decided_by_elements() {
         let overlap = |a: Layout, b: Layout| overlap(&a, &b, [4, 4]);
-        // Even and odd places; left and right columns; a matrix and its transpose.
+        // These are even and odd places, left and right columns, and a matrix and its transpose.
         assert!(!overlap(layout(&[5], &[2], 0), layout(&[5], &[2], 1)));
         assert!(!overlap(layout(&[4, 3], &[6, 1], 0), layout(&[4, 3], &[6, 1], 3)));
         assert!(overlap(layout(&[4, 3], &[6, 1], 0), layout(&[4, 3], &[6, 1], 2)));
         assert!(overlap(layout(&[4, 4], &[4, 1], 0), layout(&[4, 4], &[1, 4], 0)));
         assert!(!overlap(layout(&[4], &[-1], 3), layout(&[4], &[1], 4)));
-        // Even and odd columns of a large matrix; a row and a column that miss each other.
+        // These are even and odd columns of a large matrix, and a row and a column that do not meet.
         assert!(!overlap(layout(&[9999, 5000], &[10_000, 2], 0), layout(&[9999, 5000], &[10_000, 2], 1)));
         assert!(!overlap(layout(&[5000, 3000], &[6, 30_000], 1), layout(&[3000, 10_000], &[30_000, 3], 0)));
         assert!(!overlap(layout(&[0, 3], &[0, 0], 2), layout(&[4], &[1], 0)));
@@ -139,7 +140,7 @@ mod tests {
 
     #[test]
     fn overlap_of_elements_of_two_sizes_is_decided_by_bytes() {
-        // Records of a word and a half: bytes 0 to 3, and 4 to 5, of every 8.
+        // These are records of a word and a half: bytes 0 to 3, and bytes 4 to 5, of every 8.
         let (words, halves) = (layout(&[100], &[2], 0), layout(&[100], &[4], 2));
         assert!(!overlap(&words, &halves, [4, 2]));
         assert!(overlap(&words, &layout(&[100], &[4], 1), [4, 2]));
@@ -155,7 +156,7 @@ mod tests {
         assert!(repeats(&[13, 4], &[0, 1]));
         assert!(repeats(&[13, 4], &[3, 1]));
         assert!(!repeats(&[1, 4], &[0, -1]));
-        // Steps that pass each other without meeting; of no elements, none is there twice.
+        // These are steps that pass each other without meeting. Without elements, no element is there twice.
         assert!(!repeats(&[3, 2], &[2, 3]));
         assert!(repeats(&[4, 3], &[2, 3]));
         assert!(!repeats(&[3, 0], &[0, 0]));

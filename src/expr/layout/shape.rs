@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(resolve((-1).into(), 5), Some((4, 1, 1, false)));
         assert_eq!(resolve(5.into(), 5), None);
         assert_eq!(resolve(AxisSlice::from(..).by(0), 5), None);
-        // Of more indices than an `isize` counts.
+        // There are more indices than an `isize` counts.
         let most = usize::MAX;
         assert_eq!(resolve((..).into(), most), Some((0, most, 1, true)));
         assert_eq!(resolve((-3..).into(), most), Some((most - 3, 3, 1, true)));

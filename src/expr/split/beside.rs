@@ -26,7 +26,7 @@ impl Beside {
         }
     }
 
-    /// The rule for neighbours outside; `None` if there are no such neighbours.
+    /// The rule for neighbours outside, or `None` if there are no such neighbours.
     pub(super) fn rule(&self) -> Option<Rule> {
         match self {
             Self::Neighbour(shift) => Some(shift.rule),
@@ -35,7 +35,7 @@ impl Beside {
         }
     }
 
-    /// How many rows the stencil reads before the first row that is computed, and after the last, if the tensor has shape `whole`.
+    /// Returns how many rows the stencil reads before the first computed row, and after the last one, if the tensor has shape `whole`.
     pub(super) fn reach(&self, whole: Shape) -> [usize; 2] {
         let rank = whole.rank();
         let sides = |low: isize, high: isize| [low.min(0).unsigned_abs(), high.max(0).unsigned_abs()];
@@ -49,7 +49,7 @@ impl Beside {
         }
     }
 
-    /// The text in an expression, for a tensor with this name.
+    /// Returns the text in an expression, for a tensor with this name.
     pub(crate) fn describe(&self, name: &str, rank: usize) -> String {
         match self {
             Self::Neighbour(shift) => format!("{name}{:?}", shift.offsets(rank)),

@@ -1,4 +1,4 @@
-//! Gathers from split tensors: the items are copied to the devices that compute with them.
+//! Gathers from split tensors. The items are copied to the devices that compute with them.
 //!
 //! A device that has the whole vector reads it. If an exchange would move more bytes than the vector has, the device receives a copy of the
 //! vector, and the expression's kernel gathers from the copy. Otherwise a separate kernel computes the device's indices, and an exchange
@@ -172,7 +172,7 @@ fn collected(stream: &Stream, device: usize, view: &SplitView) -> Result<Arc<Vie
     })
 }
 
-/// The values of an expression on a device, as a contiguous view: the memory itself, if the values are in memory.
+/// Computes the values of an expression on a device, as a contiguous view. If the values are in memory, it returns that memory.
 fn computed(place: &'static Location<'static>, stream: &Stream, shape: Shape, root: Arc<Node>) -> Result<Arc<View>> {
     if let Kind::View(view) = &root.kind
         && view.layout.shape == shape
@@ -206,7 +206,7 @@ where
         made.push(streams[*device].buffer_uninit::<U>(shape.elements().unwrap_or(usize::MAX))?);
     }
     let asking = asked.iter().zip(&mut made).map(|((device, index, _), items)| {
-        // On the stream that goes on with it.
+        // This is on the stream that continues with it.
         let (storage, stream) = (index.storage.clone(), streams[*device].clone());
         let (layout, dtype) = (index.layout, index.dtype);
         let index = Arc::new(View { storage, stream, layout, dtype, spare: None, origin: None });

@@ -1,4 +1,4 @@
-//! Reductions of split tensors: on each device, and then over the devices.
+//! Reductions of split tensors, first on each device and then over the devices.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -99,7 +99,7 @@ impl<T: Scalar> ReductionExpr<T> {
         Ok(result)
     }
 
-    /// Whether [`over_split`](Self::over_split) has given the reduction a split.
+    /// Returns whether [`over_split`](Self::over_split) has given the reduction a split.
     pub(in crate::expr) fn is_over_split(&self) -> bool {
         matches!(self.over, Some(Over::Split(..)))
     }
@@ -256,7 +256,7 @@ impl Plan {
         evaluate(self.place, &[target], &[value])
     }
 
-    /// A tensor for results.
+    /// Makes a tensor for results.
     fn uninit(&self, stream: &Stream, dtype: DType) -> Result<Arc<View>> {
         with_type!(dtype, E => Ok(Tensor::<E>::uninit(stream, self.kept)?.view))
     }
