@@ -39,8 +39,8 @@ pub const fn fft_place(index: u32, pad: u32) -> u32 {
     index + (index >> pad)
 }
 
-/// The places of the numbers of lines. The element `e` of the line with the coordinates `[a, k, b, c]` is at the index `(a * extent + k *
-/// part + b * line + e * element) * inner + c`.
+/// The places of the numbers of lines. The element `e` of the line with the coordinates `[a, k, b, c]` is at the index
+/// `(a * extent + k * part + b * line + e * element) * inner + c`.
 #[derive(Clone, Copy, Debug, KernelParam)]
 #[repr(C)]
 pub struct FftSide {

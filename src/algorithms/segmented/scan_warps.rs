@@ -75,8 +75,8 @@ pub fn segment_scan_lane_bits<S: Source>(len: usize, offsets: usize) -> Option<u
 
 // PTX: segment_scan_warps__Span_f32_Span_u32_Add has 12 loads and 12 stores of 16 bytes.
 
-/// Works as [`segment_scan_tiles`](struct@kernel_primitives::kernels::device::segment_scan_tiles), for few items, without a chain. `1 <<
-/// lane_bits` lanes scan a segment, up to all lanes of a block.
+/// Works as [`segment_scan_tiles`](struct@kernel_primitives::kernels::device::segment_scan_tiles), for few items, without a chain.
+/// `1 << lane_bits` lanes scan a segment, up to all lanes of a block.
 ///
 /// If a segment has more than twice the items that its lanes have in flight, all lanes of their warp scan it. If it has more than that for
 /// a warp ([`segment_scan_warp_items`]), all warps of the block scan it. The items before the first offset are a segment, and so are the

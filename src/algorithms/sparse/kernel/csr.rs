@@ -1,5 +1,5 @@
-//! The kernel of products of a matrix in compressed rows and a vector, for rows of similar lengths, few entries or many; and the views of a
-//! matrix.
+//! The kernel of products of a matrix in compressed rows and a vector, for rows of similar lengths with few or many entries. Also the views
+//! of a matrix.
 
 use core::hint::select_unpredictable;
 
@@ -7,17 +7,17 @@ use kernel_primitives::functor::{Epilogue, Reduction};
 use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 
-/// Threads of a block of the kernels of products that read by rows.
+/// The number of threads of a block of the kernels of products that read by rows.
 pub const CSR_THREADS: usize = 128;
 
-/// Entries that a lane of [`csr_rows`](struct@csr_rows) has under way.
+/// The number of entries that a lane of [`csr_rows`](struct@csr_rows) has in flight.
 const AHEAD: usize = 4;
 
-/// The first entries of a row that a lane has to itself: those of a stencil in three dimensions, and one more.
+/// The number of entries that a lane reads first of a row of its own: those of a stencil in three dimensions, and one more.
 pub const CSR_FIRST_ENTRIES: usize = 8;
 
-/// Blocks of a multiprocessor at once for results that accumulate in `A`: of up to 4 bytes, of up to 8, and of more. The wider they are, the
-/// more registers they take.
+/// Returns the number of blocks of a multiprocessor at a time, for results that accumulate in `A`: of up to 4 bytes, of up to 8, and of
+/// more. Wider results take more registers.
 pub(super) const fn blocks<A>([narrow, middle, wide]: [usize; 3]) -> usize {
     match size_of::<A>() {
         0..=4 => narrow,
@@ -26,20 +26,19 @@ pub(super) const fn blocks<A>([narrow, middle, wide]: [usize; 3]) -> usize {
     }
 }
 
-/// `most` entries under way, or half as many if results accumulate in more than 8 bytes.
+/// Returns `most` entries in flight, or half as many if results accumulate in more than 8 bytes.
 pub(super) const fn ahead<A>(most: usize) -> usize {
     if size_of::<A>() <= 8 { most } else { most / 2 }
 }
 
-/// A kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv): so many neighbouring `lanes`, 1, 8, 16 or 32, have a row.
+/// A kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv). `lanes` neighbouring lanes, 1, 8, 16 or 32, have a row.
 ///
-/// A lane that has a row to itself reads its entries one after the other, and the lanes of a warp read rows that lie one after the other:
-/// what one leaves of a line, the next ones find in the cache.
+/// If one lane has a row, it reads the entries of the row one after the other, and the lanes of a warp read successive rows. If one entry
+/// does not use a whole line of the cache, the next entries find the rest in the cache.
 ///
-/// What the epilogue reads is in `z`, or in `y` if `z` is empty.
+/// The value that the epilogue reads is in `z`, or in `y` if `z` is empty.
 ///
-/// Rows and entries that another launch has changed since the matrix was checked are a fault, or wrong numbers, and no access
-/// outside.
+/// If another launch has changed rows or entries since the matrix was checked, there is a fault or wrong results, but no access outside.
 #[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>([10, 8, 6])))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_rows<V, S, I, R, E>(
@@ -69,7 +68,7 @@ pub fn csr_rows<V, S, I, R, E>(
     }
 }
 
-/// [`csr_rows`](struct@csr_rows) for so many lanes.
+/// Works as [`csr_rows`](struct@csr_rows), for this number of lanes.
 fn rows<V, S, I, R, E, const LANES: usize>(
     cx: Block,
     a: &Csr<'_, V, I>,
@@ -112,13 +111,13 @@ fn rows<V, S, I, R, E, const LANES: usize>(
     }
 }
 
-/// The total of a row so far and of more products of it.
+/// Returns the total of a row so far, combined with more products of the row.
 #[inline(always)]
 pub(super) fn sum<T, R: Reduction<T>>(op: &R, total: R::Accum, products: &[R::Accum]) -> R::Accum {
     products.iter().fold(total, |total, &product| op.combine(total, product))
 }
 
-/// A matrix in compressed rows: all accesses are checked.
+/// A matrix in compressed rows. All accesses are checked.
 pub(super) struct Csr<'k, V, I> {
     pub(super) offsets: Global<'k, I>,
     pub(super) columns: Global<'k, I>,
@@ -131,28 +130,28 @@ impl<'k, V: Element, I: Integer + ConvertTo<u64>> Csr<'k, V, I> {
         self.offsets.len() - 1
     }
 
-    /// Where a row begins and ends; an empty one if it does not exist.
+    /// Returns the beginning and the end of a row. A row that does not exist is empty.
     #[inline(always)]
     #[track_caller]
     pub(super) fn bounds(&self, row: usize) -> (usize, usize) {
         if row < self.rows() { bounds(self.offsets, row) } else { (0, 0) }
     }
 
-    /// Where a row begins.
+    /// Returns the beginning of a row.
     #[inline(always)]
     #[track_caller]
     pub(super) fn begin(&self, row: usize) -> usize {
         self.offsets[row].convert() as usize
     }
 
-    /// Where a row ends.
+    /// Returns the end of a row.
     #[inline(always)]
     #[track_caller]
     pub(super) fn end(&self, row: usize) -> usize {
         self.offsets[row + 1].convert() as usize
     }
 
-    /// The entries from `begin` to `end`, none if that comes before; a fault unless they lie inside.
+    /// Returns the entries from `begin` to `end`, or none if `end` comes before `begin`. It faults unless they are inside.
     #[inline(always)]
     #[track_caller]
     pub(super) fn entries(&self, begin: usize, end: usize) -> Entries<'k, V, I> {
@@ -160,15 +159,15 @@ impl<'k, V: Element, I: Integer + ConvertTo<u64>> Csr<'k, V, I> {
     }
 }
 
-/// Entries of a matrix, all of which lie inside.
+/// Entries of a matrix, which are all inside.
 pub(super) struct Entries<'k, V, I> {
-    /// As many as there are values.
+    /// There are as many as there are values.
     columns: Global<'k, I>,
     values: Global<'k, V>,
 }
 
 impl<'k, V: Element, I: Integer + ConvertTo<u64>> Entries<'k, V, I> {
-    /// The entries from `begin` to `end`, none if that comes before; a fault unless they lie inside.
+    /// Returns the entries from `begin` to `end`, or none if `end` comes before `begin`. It faults unless they are inside.
     #[inline(always)]
     #[track_caller]
     pub(super) fn of(columns: Global<'k, I>, values: Global<'k, V>, begin: usize, end: usize) -> Self {
@@ -181,12 +180,12 @@ impl<'k, V: Element, I: Integer + ConvertTo<u64>> Entries<'k, V, I> {
         self.values.len()
     }
 
-    /// What the entries `first`, `first + step` and so on contribute to their rows: `most` of them, a constant up to `N`. It is the identity
-    /// where there is no entry.
+    /// Returns the contributions of the entries `first`, `first + step` and so on to their rows. There are `most` of them, a constant up to
+    /// `N`. Where there is no entry, the contribution is the identity.
     ///
-    /// No branch lies between the loads, or in place of them. All columns and values are on their way before one of them is used, and so are
-    /// then the items of `x`. Instead of an entry after the end, the last one is read again. A column outside, which another launch has
-    /// written since the matrix was checked, counts as the last one.
+    /// There is no branch between the loads, or instead of them. All columns and values are in flight before one of them is used, and then
+    /// all items of `x` are. Instead of an entry after the end, it reads the last entry again. A column outside, which another launch has
+    /// written since the matrix was checked, counts as the last column.
     #[track_caller]
     pub(super) fn products<S, R, const N: usize>(
         &self,
@@ -204,7 +203,7 @@ impl<'k, V: Element, I: Integer + ConvertTo<u64>> Entries<'k, V, I> {
         let (Some(last), Some(last_column)) = (self.len().checked_sub(1), x.len().checked_sub(1)) else {
             return products;
         };
-        // Few bits, so that each entry costs one comparison.
+        // It has few bits, so each entry takes one comparison.
         let left = self.len().saturating_sub(first).min(N * step) as u32;
         let start = first.min(last);
         let place = |k: usize| start + ((k * step) as u32).min(left.saturating_sub(1)) as usize;
@@ -226,7 +225,7 @@ impl<'k, V: Element, I: Integer + ConvertTo<u64>> Entries<'k, V, I> {
                 // SAFETY: `columns[k]` is the last column at most.
                 let [item] = unsafe { x.items_inside::<1>(columns[k]) };
                 let found = op.pre((values[k], item), columns[k] as u64);
-                // Of a branch the compiler would make one around the loads, too.
+                // For a branch, the compiler would also make a branch around the loads.
                 *product = select_unpredictable(((k * step) as u32) < left, found, op.identity());
             }
         }
@@ -234,11 +233,11 @@ impl<'k, V: Element, I: Integer + ConvertTo<u64>> Entries<'k, V, I> {
     }
 }
 
-/// A column as an index, the last one if it is outside.
+/// Returns a column as an index, or the last column if it is outside.
 #[inline(always)]
 pub(super) fn column_of<I: Integer + ConvertTo<u64>>(column: I, last_column: usize) -> usize {
     let column = ConvertTo::<u64>::convert(column);
-    // By as few bits as an index has.
+    // This has as few bits as an index.
     if const { size_of::<I>() <= 4 } {
         (column as u32).min(last_column.min(u32::MAX as usize) as u32) as usize
     } else {
@@ -246,16 +245,16 @@ pub(super) fn column_of<I: Integer + ConvertTo<u64>>(column: I, last_column: usi
     }
 }
 
-/// Where a row begins and ends.
+/// Returns the beginning and the end of a row.
 #[inline(always)]
 #[track_caller]
 pub(super) fn bounds<I: Integer + ConvertTo<u64>>(offsets: Global<I>, row: usize) -> (usize, usize) {
     (offsets[row].convert() as usize, offsets[row + 1].convert() as usize)
 }
 
-/// What the epilogue reads of a row: in `z`, or in `y` if `z` is empty. Zero if it reads nothing.
+/// Returns the value of a row that the epilogue reads. It is in `z`, or in `y` if `z` is empty. Returns zero if the epilogue reads nothing.
 ///
-/// A kernel asks for it before the entries, so that no result waits for it.
+/// A kernel reads it before the entries, so that no result waits for it.
 ///
 /// # Safety
 /// No other thread of the launch accesses the row's element of `y`.
@@ -276,7 +275,7 @@ pub(super) unsafe fn read<A, E: Epilogue<A>>(
     }
 }
 
-/// Writes a row's result to `y`. What the epilogue reads is in `z`, or in `y` if `z` is empty.
+/// Writes the result of a row to `y`. The value that the epilogue reads is in `z`, or in `y` if `z` is empty.
 ///
 /// # Safety
 /// No other thread of the launch accesses the row's element of `y`.

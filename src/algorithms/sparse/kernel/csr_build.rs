@@ -1,17 +1,18 @@
-//! The kernels that make matrices in compressed rows, and check them.
+//! The kernels that make and check matrices in compressed rows.
 
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 
 use super::csr_by_length::{CSR_SHARE, CSR_SHORT};
 
-/// Threads of a block of each of these kernels.
+/// The number of threads of a block of each of these kernels.
 pub const CSR_BUILD_THREADS: usize = 256;
 
-/// Ways in which lanes can share a row: one to 32 of them, by powers of two.
+/// The number of ways in which lanes can share a row: one to 32 lanes, by powers of two.
 pub const CSR_WAYS: usize = 6;
 
-/// What [`csr_check`](struct@csr_check) finds, by places. At first they hold [`CSR_UNSEEN`].
+/// The places of the results of [`csr_check`](struct@csr_check). At first they hold [`CSR_UNSEEN`]. This is the place of the first row
+/// whose offsets decrease.
 pub const CSR_DECREASING: usize = 0;
 /// The first entry whose column is outside.
 pub const CSR_OUTSIDE: usize = 1;
@@ -23,19 +24,20 @@ pub const CSR_LAST: usize = 3;
 pub const CSR_LONGEST: usize = 4;
 /// The steps of a warp over all rows, for each of the [`CSR_WAYS`].
 pub const CSR_STEPS: usize = 5;
-/// The steps of a warp over all rows of up to [`CSR_SHORT`] entries, with a lane a row.
+/// The steps of a warp over all rows of up to [`CSR_SHORT`] entries, with a lane for each row.
 pub const CSR_SHORT_STEPS: usize = CSR_STEPS + CSR_WAYS;
-/// The steps of a warp over all longer rows of up to [`CSR_SHARE`] entries, with all lanes a row, and [`CSR_LONG_ROW`] more for each.
+/// The steps of a warp over all longer rows of up to [`CSR_SHARE`] entries, with all lanes for each row, and [`CSR_LONG_ROW`] more for each
+/// row.
 pub const CSR_LONG_STEPS: usize = CSR_SHORT_STEPS + 1;
 /// The most of these steps that one warp has.
 pub const CSR_MOST_STEPS: usize = CSR_LONG_STEPS + 1;
 /// The entries of all rows of more than [`CSR_SHARE`] entries.
 pub const CSR_GIANT_ENTRIES: usize = CSR_MOST_STEPS + 1;
 
-/// What the begin and the end of a row take that is its warp's, in steps.
+/// The cost of the beginning and the end of a row that a warp has, in steps.
 pub const CSR_LONG_ROW: u32 = 6;
 
-/// What the places hold before [`csr_check`](struct@csr_check).
+/// The values of the places before [`csr_check`](struct@csr_check).
 pub const CSR_UNSEEN: [u64; CSR_GIANT_ENTRIES + 1] = {
     let mut unseen = [0; CSR_GIANT_ENTRIES + 1];
     unseen[CSR_DECREASING] = u64::MAX;
@@ -43,7 +45,7 @@ pub const CSR_UNSEEN: [u64; CSR_GIANT_ENTRIES + 1] = {
     unseen
 };
 
-/// Looks for offsets that decrease and for columns that are not below `columns`, and measures the rows. A grid of any size.
+/// Finds offsets that decrease and columns that are not below `columns`, and measures the rows. The grid may have any size.
 #[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS), min_blocks(3))]
 pub fn csr_check<I>(cx: Block, offsets: Global<I>, indices: Global<I>, columns: u64, found: GlobalMut<u64, Atomic>)
 where
@@ -68,7 +70,7 @@ where
             items = end.saturating_sub(begin);
         }
         longest = longest.max(items);
-        // The longest of one row, of two, and so on: with 32 lanes a row, with 16, and so on.
+        // This is the length of the longest of one row, of two rows, and so on. A row then has 32 lanes, 16 lanes, and so on.
         let mut most = items;
         for way in 0..CSR_WAYS {
             if way > 0 {
@@ -76,11 +78,11 @@ where
             }
             if cx.lane() & ((1 << way) - 1) == 0 {
                 let steps = &mut steps[CSR_WAYS - 1 - way];
-                // Offsets that decrease may make any sum of it.
+                // If offsets decrease, the sum may be any number.
                 *steps = steps.wrapping_add(most.div_ceil(WARP as u64 >> way));
             }
         }
-        // All lanes have the warp's longest row.
+        // All lanes have the length of the warp's longest row.
         if most <= CSR_SHORT as u64 {
             short_steps += most;
         } else {
@@ -131,8 +133,8 @@ where
     }
 }
 
-/// Finds the giant rows, of more than [`CSR_SHARE`] entries: `found[0]` is how many there are. After it are the number and the entries of
-/// each, in any order. A thread a row.
+/// Finds the giant rows, which have more than [`CSR_SHARE`] entries. `found[0]` is their number. After it come the number and the entries
+/// of each giant row, in any order. Each thread has one row.
 #[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]
 pub fn csr_giants<I>(cx: Block, offsets: Global<I>, found: GlobalMut<u64, Atomic>)
 where
@@ -150,7 +152,7 @@ where
     }
 }
 
-/// Writes the row of each entry. A thread an entry.
+/// Writes the row of each entry. Each thread has one entry.
 #[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]
 pub fn csr_row_indices<I>(cx: Block, offsets: Global<I>, mut row_indices: GlobalMut<I>)
 where
@@ -163,8 +165,8 @@ where
     }
 }
 
-/// Makes keys of triplets, by which they sort by row and then by column: `row * columns + column`. `found[0]` is the first triplet outside
-/// the matrix, or [`u64::MAX`]. A thread a triplet.
+/// Makes the keys of triplets: `row * columns + column`. By these, they sort by row and then by column. `found[0]` is the first triplet
+/// outside the matrix, or [`u64::MAX`]. Each thread has one triplet.
 #[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]
 pub fn csr_keys<I>(
     cx: Block,
@@ -188,7 +190,7 @@ pub fn csr_keys<I>(
     }
 }
 
-/// Makes offsets and columns of keys that ascend. A thread a key, and then a thread an offset.
+/// Makes offsets and columns from ascending keys. Each thread has one key, and then one offset.
 #[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]
 pub fn csr_rows_of_keys<I>(
     cx: Block,
@@ -200,7 +202,7 @@ pub fn csr_rows_of_keys<I>(
     I: Integer,
     u64: ConvertTo<I>,
 {
-    // A matrix without columns has no keys. The compiler does not know, and would prepare for a fault.
+    // A matrix without columns has no keys. The compiler does not know this, and would prepare for a fault.
     let divisor = columns.max(1);
     for item in cx.items(keys.len()) {
         indices.set(item, (keys[item] % divisor).convert());
@@ -211,7 +213,7 @@ pub fn csr_rows_of_keys<I>(
     }
 }
 
-/// How many of `count` places come before the bound: those, at the beginning, of which `before` is true.
+/// Returns how many of `count` places come before the bound: the places at the beginning for which `before` is true.
 #[inline(always)]
 fn bound(count: usize, before: impl Fn(usize) -> bool) -> usize {
     let (mut at, mut end) = (0, count);

@@ -1,4 +1,4 @@
-//! The kernels of products of a matrix in compressed rows and a vector, for short rows with some long ones and few giant ones among them.
+//! The kernels of products of a matrix in compressed rows and a vector, for short rows with some long rows and a few giant rows among them.
 
 use kernel_primitives::functor::{Epilogue, Reduction};
 use kernel_primitives::input::Source;
@@ -9,33 +9,34 @@ use kernel_primitives::view::SharedStorage;
 use super::csr::{CSR_FIRST_ENTRIES, CSR_THREADS, Csr, Entries, ahead, blocks, bounds, read, sum, write};
 use super::csr_path::ROOM;
 
-/// The most entries of a row that a lane has to itself.
+/// The most entries of a row that one lane has.
 pub const CSR_SHORT: usize = 16;
 
-/// The most entries of a row that a warp has to itself, and of a share of a longer one, which is a giant.
+/// The most entries of a row that one warp has. A longer row is a giant, and this is the most entries of its shares.
 pub const CSR_SHARE: usize = 8192;
 
-/// Entries that a lane has under way where a warp has a row, and after the first ones of its own row.
+/// The number of entries that a lane has in flight if a warp has a row. In a lane's own row, it is this number after the first entries.
 const AHEAD: usize = 4;
 
-/// Entries of a share that a thread has under way.
+/// The number of entries of a share that a thread has in flight.
 const SHARE_AHEAD: usize = 8;
 
-/// Whether results that accumulate in `A` are combined by these kernels: wider ones take more shared memory than blocks have on some GPUs.
+/// Returns whether these kernels combine results that accumulate in `A`. Wider results take more shared memory than blocks have on some
+/// GPUs.
 pub const fn csr_by_length_fits<A: Element>() -> bool {
     <ReduceStorage<A> as SharedStorage>::BYTES <= ROOM
 }
 
-/// A kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv) by the length of each row: a lane has a short row to itself, as in
-/// [`csr_rows`](struct@csr_rows), longer ones are their warp's, one after the other, and the first blocks share the giant ones.
+/// A kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv) by the length of each row. A lane has a short row, as in
+/// [`csr_rows`](struct@csr_rows). The longer rows of a warp have all its lanes, one row after the other. The first blocks share the giant
+/// rows.
 ///
-/// Of each share, `shares` has the row and the place of its first entry among the row's. Its total goes to the same place of `partials`, for
-/// [`csr_giant_rows`](struct@csr_giant_rows).
+/// For each share, `shares` has the row, and the place of the share's first entry in the row. The total of the share goes to the same place
+/// of `partials`, for [`csr_giant_rows`](struct@csr_giant_rows).
 ///
-/// What the epilogue reads is in `z`, or in `y` if `z` is empty.
+/// The value that the epilogue reads is in `z`, or in `y` if `z` is empty.
 ///
-/// Rows and entries that another launch has changed since the matrix was checked are a fault, or wrong numbers, and no access
-/// outside.
+/// If another launch has changed rows or entries since the matrix was checked, there is a fault or wrong results, but no access outside.
 #[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>([8, 8, 6])))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_rows_by_length<V, S, I, R, E>(
@@ -89,7 +90,7 @@ pub fn csr_rows_by_length<V, S, I, R, E>(
         result = sum::<(V, S::Item), R>(&op, result, &own.products::<S, R, AHEAD>(at, 1, AHEAD, x, &op));
         at += AHEAD;
     }
-    // Each lane's row that is the warp's. All lanes have the same bits, and so take the same turns.
+    // These are the lanes whose row has the whole warp. All lanes have the same bits, so they take the same turns.
     let mut of_warp = cx.ballot(FULL_MASK, len > CSR_SHORT && writes);
     while of_warp != 0 {
         let source = of_warp.trailing_zeros();
@@ -110,7 +111,7 @@ pub fn csr_rows_by_length<V, S, I, R, E>(
     }
 }
 
-/// The total of the entries `first`, `first + step` and so on. Up to `N` are under way.
+/// Returns the total of the entries `first`, `first + step` and so on. Up to `N` of them are in flight.
 #[inline(always)]
 #[track_caller]
 fn total<V, S, I, R, const N: usize>(
@@ -136,10 +137,10 @@ where
     total
 }
 
-/// The kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv) after [`csr_rows_by_length`](struct@csr_rows_by_length), if there are
-/// giant rows: adds up their shares, in order. A block a row.
+/// The kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv) after [`csr_rows_by_length`](struct@csr_rows_by_length), if
+/// there are giant rows. It adds up their shares, in order. Each block has one row.
 ///
-/// Of each row, `giants` has its number, its first share, and the one after its last.
+/// For each row, `giants` has its number, its first share, and the share after its last one.
 #[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>([8, 8, 6])))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_giant_rows<V, T, I, R, E>(

@@ -1,5 +1,6 @@
-//! The kernels of products of a matrix in compressed rows and a vector by merge path that are before and after
-//! [`csr_tiles`](struct@super::csr_tiles::csr_tiles): where tiles begin, and what rows have in several tiles. And the sizes of all of them.
+//! The kernels of products of a matrix in compressed rows and a vector by merge path that come before and after
+//! [`csr_tiles`](struct@super::csr_tiles::csr_tiles). They find the beginnings of tiles, and add up rows that are in several tiles. Also
+//! the sizes of all these kernels.
 
 use core::hint::select_unpredictable;
 
@@ -12,29 +13,29 @@ use super::csr::{blocks, bounds};
 use super::csr_build::CSR_BUILD_THREADS;
 use super::csr_tiles::CsrStorage;
 
-/// Threads of a block of [`csr_tiles`](struct@super::csr_tiles::csr_tiles).
+/// The number of threads of a block of [`csr_tiles`](struct@super::csr_tiles::csr_tiles).
 pub const CSR_TILE_THREADS: usize = 256;
 
-/// Steps along the merge path from one split of [`csr_splits`](struct@csr_splits) to the next: one less than a block's threads, so that the
-/// first vector of entries of a tile may begin before it, and has room.
+/// The number of steps along the merge path from one split of [`csr_splits`](struct@csr_splits) to the next. It is one less than the
+/// threads of a block, so that there is room if the first vector of entries begins before the tile.
 pub const CSR_SPLIT_STEPS: usize = CSR_TILE_THREADS - 1;
 
-/// Threads of a block of [`csr_ends`](struct@csr_ends), which is also how many tiles it looks at.
+/// The number of threads of a block of [`csr_ends`](struct@csr_ends), which is also the number of tiles that it looks at.
 pub const CSR_ENDS_THREADS: usize = 256;
 
-/// Shares of rows that a thread of [`csr_ends`](struct@csr_ends) has under way.
+/// The number of shares of rows that a thread of [`csr_ends`](struct@csr_ends) has in flight.
 const AHEAD: usize = 4;
 
-/// Tiles of a row whose shares one thread of [`csr_ends`](struct@csr_ends) adds up; those of longer rows a block does.
+/// The most tiles of a row whose shares one thread of [`csr_ends`](struct@csr_ends) adds up. A block adds up the shares of longer rows.
 const BY_THREAD: u32 = 16;
 
-/// No row.
+/// The value for no row.
 const NONE: u64 = u64::MAX;
 
 /// The most entries of a thread of [`csr_tiles`](struct@super::csr_tiles::csr_tiles).
 pub(super) const ITEMS: usize = 8;
 
-/// Entries of a thread of [`csr_tiles`](struct@super::csr_tiles::csr_tiles), for results that accumulate in `A`.
+/// Returns the number of entries of a thread of [`csr_tiles`](struct@super::csr_tiles::csr_tiles), for results that accumulate in `A`.
 pub(super) const fn thread_items<A>() -> usize {
     match size_of::<A>() {
         0..=8 => ITEMS,
@@ -44,17 +45,18 @@ pub(super) const fn thread_items<A>() -> usize {
     }
 }
 
-/// Steps along the merge path of a tile of [`csr_tiles`](struct@super::csr_tiles::csr_tiles), for results that accumulate in `A`: so many times
-/// [`CSR_SPLIT_STEPS`] as a thread has entries, so that the splits of a matrix are those of all tiles.
+/// Returns the number of steps along the merge path of a tile of [`csr_tiles`](struct@super::csr_tiles::csr_tiles), for results that
+/// accumulate in `A`. It is [`CSR_SPLIT_STEPS`] for each entry of a thread. So all tiles begin at splits of the matrix.
 pub const fn csr_tile_steps<A>() -> usize {
     CSR_SPLIT_STEPS * thread_items::<A>()
 }
 
-/// Bytes of shared memory that a block has here at most: nearly what one can have on any GPU. The rest is for a kernel's own.
+/// The most bytes of shared memory that a block takes for these kernels' data. A block can have a little more on any GPU, for the kernel's
+/// own use.
 pub(super) const ROOM: usize = 62 << 10;
 
-/// Whether results that accumulate in `A` are combined along the merge path: for wider ones its kernels take more shared memory than
-/// blocks have on some GPUs. The answer is the same on all of them, so that the order of combination is, too.
+/// Returns whether results that accumulate in `A` are combined along the merge path. For wider results, the kernels take more shared memory
+/// than blocks have on some GPUs. The answer is the same on all GPUs, so the order of combination is the same, too.
 pub const fn csr_path_fits<A: Element>() -> bool {
     let tiles = <CsrStorage<A> as SharedStorage>::BYTES + <ReduceStorage<A> as SharedStorage>::BYTES;
     let ends = <ReduceStorage<u64, CSR_ENDS_THREADS> as SharedStorage>::BYTES
@@ -62,11 +64,11 @@ pub const fn csr_path_fits<A: Element>() -> bool {
     tiles <= ROOM && ends <= ROOM
 }
 
-/// Finds the splits of a matrix: how many rows end before each step of the merge path that is a multiple of [`CSR_SPLIT_STEPS`], and in the end
-/// how many there are. The end of row `i` is step `i + end(i)` of the path. A thread a split.
+/// Finds the splits of a matrix: the number of rows that end before each step of the merge path that is a multiple of [`CSR_SPLIT_STEPS`],
+/// and the number of all rows at the end. The end of row `i` is step `i + end(i)` of the path. Each thread has one split.
 ///
-/// They are found once, and kept with the matrix: a block of [`csr_tiles`](struct@super::csr_tiles::csr_tiles) begins with its entries. Of offsets
-/// that another launch has changed they need not ascend: whoever keeps them sees to that.
+/// They are found once, and kept with the matrix. A block of [`csr_tiles`](struct@super::csr_tiles::csr_tiles) begins with its entries. If
+/// another launch has changed the offsets, the splits need not ascend. The code that keeps them must handle this.
 #[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]
 pub fn csr_splits<I>(cx: Block, offsets: Global<I>, entries: u64, mut splits: GlobalMut<u64>)
 where
@@ -80,10 +82,10 @@ where
     }
 }
 
-/// The kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv) after [`csr_tiles`](struct@super::csr_tiles::csr_tiles): adds up the
-/// shares of rows that lie in several tiles. A thread a tile in which such a row ends.
+/// The kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv) after [`csr_tiles`](struct@super::csr_tiles::csr_tiles). It adds
+/// up the shares of rows that are in several tiles. Each thread has a tile in which such a row may end.
 ///
-/// Rows that another launch has changed since the matrix was checked are wrong numbers, and no access outside.
+/// If another launch has changed rows since the matrix was checked, results are wrong, but there is no access outside.
 #[kernel(launch(pub(crate)), threads(CSR_ENDS_THREADS), min_blocks(blocks::<R::Accum>([4, 4, 2])))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_ends<V, T, I, R, E>(
@@ -107,9 +109,10 @@ pub fn csr_ends<V, T, I, R, E>(
     let (steps, each) = const { (csr_tile_steps::<R::Accum>(), thread_items::<R::Accum>()) };
     let tile_count = (partials.len() / 2).min(u32::MAX as usize) as u32;
     let tile = cx.block_idx().x.wrapping_mul(CSR_ENDS_THREADS as u32).wrapping_add(cx.thread_rank());
-    // The row that began before the tile and ends in it, its entries, and the tile that it begins in; this tile itself if there is no such row.
+    // These are the row that began before the tile and ends in it, its entries, and the tile in which it begins. The latter is this tile if
+    // there is no such row.
     let (mut row, mut items, mut first) = (0, 0, tile);
-    // On its way together with where the row lies.
+    // This is in flight at the same time as the place of the row.
     let mut last = op.identity();
     if tile < tile_count && !splits.is_empty() {
         let (place, end) = (tile as usize, splits.len() - 1);
@@ -125,13 +128,13 @@ pub fn csr_ends<V, T, I, R, E>(
             first = (begin.saturating_add(row) / steps).min(place) as u32;
         }
     }
-    // What so many threads, of which this is the `rank`th, have of a row from tile `first` to `tile`, which there is.
+    // Returns the share of one thread, the `rank`th of `threads` threads, of a row from tile `first` to `tile`, which exists.
     let share = |first: u32, tile: u32, rank: u32, threads: u32| {
         let (mut total, mut at) = (op.identity(), first + rank);
         while at < tile {
             let mut parts = [op.identity(); AHEAD];
             for (k, part) in parts.iter_mut().enumerate() {
-                // In place of one after the end, the last one is read again.
+                // Instead of a tile after the end, this reads the last tile again.
                 let at = (at + k as u32 * threads).min(tile - 1);
                 // SAFETY: before a tile that there is.
                 *part = unsafe { partials.read_inside(2 * at as usize + 1) };
@@ -150,10 +153,12 @@ pub fn csr_ends<V, T, I, R, E>(
     if !is_long {
         total = share(first, tile, 0, 1);
     }
-    // Few rows have more tiles than that among those that end here. Each is the block's work: its last tile, and its first.
+    // Few of the rows that end here have more tiles than that. The block adds up each of them. The number has the last tile of the row, and
+    // the first.
     let mut next = if is_long { u64::from(tile) << 32 | u64::from(first) } else { NONE };
     if cx.barrier_any(is_long) {
-        // As many as the block has, and no more if threads have left it with a fault, so that what others get of them is anything.
+        // There are at most as many of these rows as threads. The loop has this bound, because after a fault other threads may get any
+        // values.
         for _ in 0..CSR_ENDS_THREADS {
             let long = block_reduce(cx, &mut tiles, next, Min);
             let (tile, first) = ((long >> 32) as u32, long as u32);

@@ -1,4 +1,4 @@
-//! The kernel of products of a matrix in compressed rows and a vector by way of shared memory, for short rows of similar lengths.
+//! The kernel of products of a matrix in compressed rows and a vector through shared memory, for short rows of similar lengths.
 
 use core::hint::select_unpredictable;
 use core::marker::PhantomData;
@@ -10,22 +10,23 @@ use kernel_primitives::view::SharedStorage;
 
 use super::csr::{CSR_THREADS, Csr, blocks, read, sum};
 
-/// The most lanes that have a row in [`csr_staged_rows`](struct@csr_staged_rows). More have one in [`csr_rows`](struct@super::csr::csr_rows).
+/// The most lanes of a row in [`csr_staged_rows`](struct@csr_staged_rows). Rows with more lanes use
+/// [`csr_rows`](struct@super::csr::csr_rows).
 pub const CSR_STAGED_LANES: u32 = 4;
 
-/// The most entries that a thread of [`csr_staged_rows`](struct@csr_staged_rows) has under way.
+/// The most entries that a thread of [`csr_staged_rows`](struct@csr_staged_rows) has in flight.
 const STAGED: usize = 8;
 
 /// The most entries that a block of [`csr_staged_rows`](struct@csr_staged_rows) has in shared memory at a time.
 pub const CSR_CHUNK: usize = CSR_THREADS * STAGED;
 
-/// Products of a row that a thread reads from shared memory at once.
+/// The number of products of a row that a thread reads from shared memory at once.
 const ADDED: usize = 4;
 
-/// Bytes of shared memory that a block has at most: half of what one can have on any GPU.
+/// The most bytes of shared memory of a block, which is half of what a block can have on any GPU.
 const ROOM: usize = 32 << 10;
 
-/// Entries that a thread has under way, for results that accumulate in `A`.
+/// Returns the number of entries that a thread has in flight, for results that accumulate in `A`.
 const fn staged_items<A>() -> usize {
     match size_of::<A>() {
         0..=8 => STAGED,
@@ -35,20 +36,20 @@ const fn staged_items<A>() -> usize {
     }
 }
 
-/// Products that a block has in shared memory at a time.
+/// Returns the number of products that a block has in shared memory at a time.
 const fn chunk<A>() -> usize {
     CSR_THREADS * staged_items::<A>()
 }
 
-/// Whether [`csr_staged_rows`](struct@csr_staged_rows) has rows of so many lanes, for results that accumulate in `A`. A lane that has a row to
-/// itself needs no other threads' products. Those rows are [`csr_rows`](struct@super::csr::csr_rows)'s, and so are those whose products take
-/// too much shared memory.
+/// Returns whether [`csr_staged_rows`](struct@csr_staged_rows) supports rows with this number of lanes, for results that accumulate in `A`.
+/// If one lane has a row, it does not need products of other threads. Such rows use [`csr_rows`](struct@super::csr::csr_rows), and so do
+/// rows whose products take too much shared memory.
 pub const fn csr_stages<A: Element>(lanes: u32) -> bool {
     lanes > 1 && lanes <= CSR_STAGED_LANES && <CsrStaged<A> as SharedStorage>::BYTES <= ROOM
 }
 
-/// Where a product lies in shared memory: a gap after those that lie side by side in all banks, so that rows of 16 or 32 entries begin in
-/// different banks.
+/// Returns the place of a product in shared memory. There is a gap after the products that fill all banks once, so that rows of 16 or 32
+/// entries begin in different banks.
 const fn place<A>(product: usize) -> usize {
     match size_of::<A>() {
         4 => product + (product >> 5),
@@ -57,7 +58,7 @@ const fn place<A>(product: usize) -> usize {
     }
 }
 
-/// Products of neighbouring entries.
+/// The products of neighbouring entries.
 pub struct CsrStaged<A>(PhantomData<A>);
 
 impl<A> CsrStaged<A> {
@@ -70,17 +71,16 @@ unsafe impl<A: Element> SharedStorage for CsrStaged<A> {
     const ALIGN: usize = 16;
 }
 
-/// A kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv) for short rows: so many neighbouring `lanes`, 2 or 4, have a row.
+/// A kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv) for short rows. `lanes` neighbouring lanes, 2 or 4, have a row.
 ///
-/// The entries of the block's rows lie side by side. The threads read them side by side, whatever rows they are of, and put their
-/// products in shared memory. Then each lane adds up its share of its row from there. If the entries are too many for that, it is done
-/// chunk by chunk. Neighbouring threads have neighbouring entries, one by one: a warp that read vectors of them would go to four times as
-/// many places of `x` by each access.
+/// The entries of the block's rows are contiguous. Neighbouring threads read neighbouring entries, of whatever rows, and put their products
+/// into shared memory. Then each lane adds up its share of its row from there. If there are too many entries for this, the block does it
+/// chunk by chunk. Neighbouring threads have single entries. If a warp read vectors of entries, each of its accesses would go to four times
+/// as many places of `x`.
 ///
-/// What the epilogue reads is in `z`, or in `y` if `z` is empty.
+/// The value that the epilogue reads is in `z`, or in `y` if `z` is empty.
 ///
-/// Rows and entries that another launch has changed since the matrix was checked are a fault, or wrong numbers, and no access
-/// outside.
+/// If another launch has changed rows or entries since the matrix was checked, there is a fault or wrong results, but no access outside.
 ///
 /// Greathouse and Daga, *Efficient sparse matrix-vector multiplication on GPUs using the CSR storage format*, 2014.
 #[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>([8, 8, 4])))]

@@ -13,13 +13,14 @@ use super::csr::{Csr, blocks, column_of};
 use super::csr_path::{CSR_SPLIT_STEPS, CSR_TILE_THREADS, ITEMS, csr_tile_steps, thread_items};
 use super::csr_vectors::Place;
 
-/// Products of a row that a lane of [`csr_tiles`](struct@csr_tiles) reads at once.
+/// The number of products of a row that a lane of [`csr_tiles`](struct@csr_tiles) reads at once.
 const AT_ONCE: usize = 4;
 
-/// Products of a row that each of its lanes adds up; those of longer rows a warp does.
+/// The most products of a row that each of its lanes adds up. A warp adds up longer rows.
 const BY_LANE: u32 = 32;
 
-/// Entries of a vector: as many as 16 bytes hold values, and columns, and no more than `most`, which is a power of two.
+/// Returns the number of entries of a vector: as many as 16 bytes hold of values and of columns, and at most `most`, which is a power of
+/// two.
 const fn width<V, I>(most: usize) -> usize {
     let bytes = if size_of::<V>() > size_of::<I>() { size_of::<V>() } else { size_of::<I>() };
     let width = match bytes {
@@ -30,7 +31,7 @@ const fn width<V, I>(most: usize) -> usize {
     if width < most { width } else { most }
 }
 
-/// Blocks of a multiprocessor at once: fewer, the wider what a thread has of each entry is.
+/// Returns the number of blocks of a multiprocessor at a time. There are fewer blocks if the values of an entry are wider.
 const fn tile_blocks<V, T, I, A>() -> usize {
     let counts = [blocks::<V>(BLOCKS), blocks::<T>(BLOCKS), blocks::<I>(BLOCKS), blocks::<A>(BLOCKS)];
     let (mut least, mut at) = (counts[0], 1);
@@ -43,7 +44,7 @@ const fn tile_blocks<V, T, I, A>() -> usize {
     least
 }
 
-/// The same by the width of one of these.
+/// The number of blocks by the width of one of these values.
 const BLOCKS: [usize; 3] = [6, 4, 2];
 
 /// The products of a tile's entries.
@@ -62,32 +63,32 @@ unsafe impl<A: Element> SharedStorage for CsrStorage<A> {
 // PTX: csr_tiles__f32_Span_f32_u32_PlusTimes_Axpby_f32 has 4 loads and 0 stores of 16 bytes.
 // PTX: csr_tiles__f64_Span_f64_u32_PlusTimes_Axpby_f64 has 4 loads and 0 stores of 16 bytes.
 
-/// A kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv) by merge path: each block takes equally many steps; a step is an
-/// entry or the end of a row. So rows of any lengths are balanced, and so are runs of empty ones.
+/// A kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv) by merge path. All blocks take the same number of steps. A step is
+/// an entry or the end of a row. So rows of any lengths are balanced, and so are runs of empty rows.
 ///
-/// 1. A thread reads the columns and values of its entries, in vectors if these lie inside and are aligned, and then all of the items at these
-///    columns at once.
-/// 2. The products go to shared memory. That is the only wait for the block.
-/// 3. Neighbouring lanes add up a row's products: as many lanes as there are for each of the tile's rows, the one that goes on
-///    after the tile among them. If a row has more than 32 products a lane, its warp does. Where no row ends, the block combines what its
-///    threads have in place of steps 2 and 3.
+/// 1. A thread reads the columns and values of its entries. It reads vectors if these are inside and aligned. Then it reads all the items
+///    at these columns at once.
+/// 2. The products go to shared memory. This is the only wait for the block.
+/// 3. Neighbouring lanes add up the products of a row. Each of the tile's rows, including the row that continues after the tile, has the
+///    same number of lanes: as many as there are. If a row has more than 32 products for each lane, its warp adds them up. If no row ends
+///    in the tile, the block combines the products of its threads, instead of steps 2 and 3.
 ///
 /// `splits` is from [`csr_splits`](struct@super::csr_path::csr_splits).
 ///
-/// Rows that begin and end in the tile are done, and go to `y`. Of a tile `t`, `partials[2 * t]` is the share of the row that
-/// began before and ends in it, or the identity if there is none. `partials[2 * t + 1]` is the share of the row that goes on after the tile.
-/// What the epilogue reads is in `z`, or in `y` if `z` is empty.
+/// The results of rows that begin and end in the tile go to `y`. For a tile `t`, `partials[2 * t]` is the share of the row that began
+/// before the tile and ends in it, or the identity if there is no such row. `partials[2 * t + 1]` is the share of the row that continues
+/// after the tile. The value that the epilogue reads is in `z`, or in `y` if `z` is empty.
 ///
 /// `x` has an item for each column of the matrix.
 ///
-/// Rows and entries that another launch has changed since the matrix was checked are wrong numbers, and no access outside: what could lead
-/// outside is made to lie inside, without a branch.
+/// If another launch has changed rows or entries since the matrix was checked, results are wrong, but there is no access outside: every
+/// place that could be outside is moved inside, without a branch.
 ///
-/// How much of the memory's time is used depends on how many blocks are on a multiprocessor at once. So entries have numbers of 32 bits where
-/// indices have as many, and other places are counted from the tile's first.
+/// The more blocks are on a multiprocessor at once, the more of the memory's time is used. So the numbers of entries have 32 bits if
+/// indices have 32 bits, and other places are relative to the tile's first one.
 ///
-/// Merrill and Garland, *Merge-based parallel sparse matrix-vector multiplication*, 2016; Greathouse and Daga, *Efficient sparse matrix-vector
-/// multiplication on GPUs using the CSR storage format*, 2014, for the sums from shared memory.
+/// Merrill and Garland, *Merge-based parallel sparse matrix-vector multiplication*, 2016. For the sums from shared memory: Greathouse and
+/// Daga, *Efficient sparse matrix-vector multiplication on GPUs using the CSR storage format*, 2014.
 #[kernel(launch(pub(crate)), threads(CSR_TILE_THREADS), min_blocks(tile_blocks::<V, S::Item, I, R::Accum>()))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_tiles<V, S, I, R, E>(
@@ -116,7 +117,7 @@ pub fn csr_tiles<V, S, I, R, E>(
     cx.require_at_most(values.len().min(1), x.len());
     staged.enter();
     let staged = staged.array::<R::Accum>(0, const { CsrStorage::<R::Accum>::LEN });
-    // As many bits as an entry's number can have.
+    // This type has as many bits as the number of an entry.
     if const { size_of::<I>() <= 4 } {
         let Some(tile) = Tile::<V, I, u32>::of(cx, a, splits, const { thread_items::<R::Accum>() }) else { return };
         tile.rows(cx, x, (staged, &mut totals), &mut partials, z, &mut y, &op, &epilogue);
@@ -126,19 +127,19 @@ pub fn csr_tiles<V, S, I, R, E>(
     }
 }
 
-/// A tile of the merge path, the entries of which are counted by `P`. All of it lies inside.
+/// A tile of the merge path, which is all inside. `P` is the type of the numbers of entries.
 struct Tile<'k, V, I, P> {
     a: Csr<'k, V, I>,
     /// The number of the tile.
     number: usize,
     first_row: usize,
-    /// How many rows end in the tile.
+    /// The number of rows that end in the tile.
     rows: u32,
     first_entry: P,
     entries: u32,
 }
 
-/// Products by the place of their entries: `M` vectors of `N`.
+/// The products by the places of their entries: `M` vectors of `N`.
 type Products<A, const N: usize, const M: usize> = [[A; N]; M];
 
 impl<'k, V, I, P> Tile<'k, V, I, P>
@@ -147,7 +148,7 @@ where
     I: Integer + ConvertTo<u64>,
     P: Place,
 {
-    /// The block's tile of `splits`, so many of them; nothing if there are no splits.
+    /// Returns the block's tile, which has `each` splits, or `None` if there are no splits.
     #[inline(always)]
     #[track_caller]
     fn of(cx: Block, a: Csr<'k, V, I>, splits: Global<'k, u64>, each: usize) -> Option<Self> {
@@ -159,7 +160,7 @@ where
         let (all_rows, all_entries) = (a.rows(), P::of(a.columns.len()).min(P::of(a.values.len())));
         let steps = each * CSR_SPLIT_STEPS;
         let first = number * steps;
-        // No more of either than steps, whatever the offsets were.
+        // There are at most as many rows, and entries, as steps, whatever the offsets are.
         let steps = (all_rows + a.values.len()).saturating_sub(first).min(steps) as u32;
         let first_row = (begin as usize).min(all_rows);
         let rows = (end as usize).min(all_rows).saturating_sub(first_row).min(steps as usize) as u32;
@@ -169,13 +170,14 @@ where
         Some(Self { a, number, first_row, rows, first_entry, entries })
     }
 
-    /// The entry after the tile's last one.
+    /// Returns the entry after the tile's last one.
     #[inline(always)]
     fn end(&self) -> P {
         self.first_entry.plus(self.entries)
     }
 
-    /// Where a row of the tile begins and ends in the matrix: that of this number after the first one, which is `self.rows` at most.
+    /// Returns the beginning and the end in the matrix of a row of the tile. `row` counts from the tile's first row, and is at most
+    /// `self.rows`.
     #[inline(always)]
     #[track_caller]
     fn bounds(&self, row: u32) -> (P, P) {
@@ -191,7 +193,7 @@ where
         (P::of(begin.convert() as usize), P::of(end.convert() as usize))
     }
 
-    /// The products of the tile.
+    /// Computes the rows of the tile.
     #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
     #[inline(always)]
     #[track_caller]
@@ -217,7 +219,7 @@ where
         }
     }
 
-    /// [`rows`](Self::rows), by vectors of `N` entries.
+    /// Works as [`rows`](Self::rows), with vectors of `N` entries.
     #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
     #[inline(always)]
     #[track_caller]
@@ -237,22 +239,23 @@ where
         E: Epilogue<R::Output>,
     {
         const { assert!(N * M == ITEMS, "vectors have a thread's entries") };
-        // Wider vectors than a thread has entries are compiled, too, and not taken.
+        // Vectors that are wider than a thread's entries are compiled, too, but not used.
         const { assert!(Self::has_room::<R::Accum, N>(), "a tile has room") };
         let most = const { thread_items::<R::Accum>() / N };
         let thread = cx.thread_rank();
-        // Lanes of a row: a power of two, as many as there are for each of the rows, the one that goes on after the tile among them.
+        // The number of lanes of a row is a power of two. It is the largest one for which there are lanes for all rows, including the row
+        // that continues after the tile.
         let log = const { CSR_TILE_THREADS.trailing_zeros() }
             .saturating_sub(u32::BITS - self.rows.leading_zeros())
             .min(const { WARP.trailing_zeros() });
         let (mut row, part) = (thread >> log, thread & ((1 << log) - 1));
 
-        // Entries before the tile's in its first vector.
+        // This is the number of entries before the tile in its first vector.
         let lead = (self.first_entry.index() % N) as u32;
         let first = self.first_entry.minus(lead);
         let len = lead + self.entries;
         let in_vectors = self.in_vectors::<N>(first, len);
-        // On its way together with the entries.
+        // This is in flight together with the entries.
         let mut bounds = self.bounds(row.min(self.rows));
         let mut found = [[op.identity(); N]; M];
         if in_vectors {
@@ -281,7 +284,7 @@ where
                 for (k, &product) in found.iter().enumerate() {
                     if m < most {
                         let place = ((m * CSR_TILE_THREADS) as u32 + thread) * N as u32 + k as u32;
-                        // One before the tile has a large number.
+                        // For an entry before the tile, the difference is a large number.
                         let counts = place.wrapping_sub(lead) < self.entries;
                         total = op.combine(total, select_unpredictable(counts, product, op.identity()));
                     }
@@ -309,13 +312,13 @@ where
         }
         cx.barrier();
 
-        // The total of products from `begin` to `end`, of which this is the lane `rank` of so many.
+        // Returns the total of products from `begin` to `end` for lane `rank` of `lanes` lanes.
         let sum = |begin: u32, end: u32, rank: u32, lanes: u32| {
             let (mut total, mut at) = (op.identity(), begin + rank);
             while at < end {
                 let mut products = [op.identity(); AT_ONCE];
                 for (k, product) in products.iter_mut().enumerate() {
-                    // In place of one after the end, the last one is read again.
+                    // Instead of a product after the end, this reads the last one again.
                     let place = (at + k as u32 * lanes).min(end - 1);
                     // SAFETY: an entry of the tile, written before the barrier unless a fault has ended the kernel, and not again.
                     *product = unsafe { staged.load(place as usize) };
@@ -337,7 +340,7 @@ where
             total
         };
         loop {
-            // Of the row's entries those in the tile.
+            // These are the entries of the row that are in the tile.
             let (begin, end) = bounds;
             let limit = if row < self.rows { end.min(self.end()) } else { self.end() };
             let place = |entry: P| (entry.max(self.first_entry).index() - first.index()) as u32;
@@ -364,7 +367,7 @@ where
             while lanes != 0 {
                 let lane = lanes.trailing_zeros();
                 let from = cx.shuffle(FULL_MASK, from, lane, WARP);
-                // What is from a lane that a fault has ended may be anything.
+                // If a fault has ended the lane, its values may be anything.
                 let to = cx.shuffle(FULL_MASK, to, lane, WARP).min(len);
                 let all = combined(sum(from, to, cx.lane(), WARP), WARP);
                 total = select_unpredictable(cx.lane() == lane, all, total);
@@ -388,7 +391,7 @@ where
                     }
                 }
             }
-            // The lanes of a warp go together. If rows have several lanes each, that was all.
+            // The lanes of a warp stay together. If rows have several lanes each, all rows are done.
             row += CSR_TILE_THREADS as u32;
             if log > 0 || row - cx.lane() > self.rows {
                 break;
@@ -397,15 +400,16 @@ where
         }
     }
 
-    /// Whether a tile's products have room, with those of a vector that begins before it; or vectors of `N` are none of a thread's.
+    /// Returns whether a tile's products have room, including those of a vector that begins before it. Also true if a thread has no vectors
+    /// of `N`.
     const fn has_room<A: Element, const N: usize>() -> bool {
         N > thread_items::<A>() || N - 1 + csr_tile_steps::<A>() <= CsrStorage::<A>::LEN
     }
 
-    /// Whether the entries, `len` from `first` on, a multiple of `N`, can be read in vectors. The last of these may have entries after them.
+    /// Returns whether the `len` entries from `first`, a multiple of `N`, can be read in vectors. The last vector may have entries after
+    /// them.
     ///
-    /// Vectors begin at multiples of `N` in the matrix, wherever it lies in memory, so that the order of combination depends on the matrix
-    /// alone.
+    /// Vectors begin at multiples of `N` in the matrix, for any address in memory. So the order of combination depends only on the matrix.
     #[inline(always)]
     fn in_vectors<const N: usize>(&self, first: P, len: u32) -> bool {
         let ahead = self.a.columns.len().min(self.a.values.len()).saturating_sub(first.index());
@@ -413,11 +417,11 @@ where
         all && len > 0 && len.next_multiple_of(N as u32) as usize <= ahead
     }
 
-    /// The products of a thread's entries, of `len` from `first` on, by `most` vectors, a constant up to `M`.
-    /// Instead of a vector after the end, the last one is read again.
+    /// Returns the products of a thread's entries, of the `len` entries from `first`. It reads `most` vectors, a constant up to `M`.
+    /// Instead of a vector after the end, it reads the last one again.
     ///
-    /// No branch lies between the loads: all columns and values are on their way before one of them is used, and so are then the items.
-    /// A column outside, which another launch has written since the matrix was checked, counts as the last one.
+    /// There is no branch between the loads. All columns and values are in flight before one of them is used, and then all items are. A
+    /// column outside, which another launch has written since the matrix was checked, counts as the last column.
     #[inline(always)]
     #[track_caller]
     fn products<S, R, const N: usize, const M: usize>(
@@ -447,7 +451,7 @@ where
                 *values = unsafe { self.a.values.read_vector_inside::<N>(entry(m).index()) };
             }
         }
-        // Without that, the values would be asked for after the columns are there.
+        // Otherwise, the loads of the values would come after the columns have arrived.
         cx.sync_warp(FULL_MASK);
         let last_column = x.len().saturating_sub(1);
         let mut products = [[op.identity(); N]; M];
@@ -464,9 +468,10 @@ where
         products
     }
 
-    /// Puts the products of the entries, `len` from `first` on, to shared memory.
+    /// Puts the products of the `len` entries from `first` into shared memory.
     ///
-    /// A loop of its own: of two branches with the same loads, the compiler makes loads of chosen addresses, which are no vectors.
+    /// This is a loop of its own. For two branches with the same loads, the compiler makes loads of chosen addresses, which are not
+    /// vectors.
     #[inline(always)]
     #[track_caller]
     fn products_one_by_one<S, R>(

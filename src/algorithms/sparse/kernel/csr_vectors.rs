@@ -9,11 +9,12 @@ use kernel_primitives::simt::FULL_MASK;
 
 use super::csr::{CSR_THREADS, Csr, blocks, column_of};
 
-/// Entries that a lane has under way.
+/// The number of entries that a lane has in flight.
 const AHEAD: usize = 4;
 
-/// Neighbouring vectors that a lane of [`csr_row_vectors`](struct@csr_row_vectors) has, if their number is a multiple of that: as many as
-/// 16 bytes hold items `T` of, up to 4. One if results accumulate in more than 8 bytes, of which few fit in registers.
+/// Returns the number of neighbouring vectors that a lane of [`csr_row_vectors`](struct@csr_row_vectors) has, if the number of vectors is a
+/// multiple of it. It is the number of items `T` in 16 bytes, up to 4. It is one if results accumulate in more than 8 bytes, because few of
+/// these fit in registers.
 pub const fn csr_lane_vectors<T, A>() -> usize {
     match size_of::<T>() {
         _ if size_of::<A>() > 8 => 1,
@@ -23,26 +24,29 @@ pub const fn csr_lane_vectors<T, A>() -> usize {
     }
 }
 
-/// What the lengths of a narrow matrix and its vectors are below: places a few entries further are of 32 bits, too.
+/// The lengths of a narrow matrix and of its vectors are below this number. Then places a few entries further also fit into 32 bits.
 pub const CSR_NARROW: usize = u32::MAX as usize - AHEAD * 32;
 
-/// The kernel of [`algorithms::spmm`](kernel_primitives::algorithms::spmm): neighbouring lanes have a row, `2^lanes` of them. `2^parts` of them,
-/// which are neighbours, take turns by an entry for the same vectors, and the next ones have the next vectors. Both are at most 5, and `parts`
+/// The kernel of [`algorithms::spmm`](kernel_primitives::algorithms::spmm). `2^lanes` neighbouring lanes have a row. Of these, `2^parts`
+/// neighbours have the same vectors, and take the entries in turn. The next lanes have the next vectors. Both are at most 5, and `parts` is
 /// at most `lanes`.
 ///
-/// A lane has one or two `groups` of [`csr_lane_vectors`] neighbouring vectors, and one vector where `x` is not aligned for these, or the number of
-/// vectors no multiple. Its second group is as far from the first as all first ones have vectors. Two are only asked for if each lane has both,
-/// always. What lanes have at a time is a pass; blocks that are neighbours have the `passes` over the same rows.
+/// A lane has one or two `groups` of [`csr_lane_vectors`] neighbouring vectors. It has one vector if `x` is not aligned for these groups,
+/// or if the number of vectors is not a multiple. The distance to its second group is the number of vectors of all first groups. There may
+/// be two groups only if each lane always has both. A pass is the vectors that all lanes have at a time. Neighbouring blocks have the
+/// `passes` over the same rows.
 ///
-/// The item of vector `v` at column `c`, up to `last_column`, is `x[c * vectors + v]`, and the result of row `r` is `y[r * vectors + v]`. A lane
-/// reads the items of a group at once, and lanes of one part and neighbouring vectors read neighbouring items. All lanes of a part read the same
-/// entries, which costs as much as one reading. What the epilogue reads is in `z`, which lies as `y` does, or in `y` if `z` is empty.
+/// The item of vector `v` at column `c`, up to `last_column`, is `x[c * vectors + v]`, and the result of row `r` is `y[r * vectors + v]`. A
+/// lane reads the items of a group at once. Lanes of one part with neighbouring vectors read neighbouring items. All lanes of a part read
+/// the same entries, which costs as much as one read. The values that the epilogue reads are in `z`, in the same places as in `y`, or in
+/// `y` if `z` is empty.
 ///
-/// Rows and entries that another launch has changed since the matrix was checked are wrong numbers, and no access outside.
+/// If another launch has changed rows or entries since the matrix was checked, results are wrong, but there is no access outside.
 ///
-/// Where rows are short, the number of instructions is what takes the time, and how often a lane waits for memory. So numbers have 32 bits if
-/// the matrix is `narrow` (1: all lengths but that of `z` are below [`CSR_NARROW`]); what could lead outside is made to lie inside, without a
-/// branch; and little is kept in registers or predicates through the loop, or the assembler would load the columns one after the other.
+/// If rows are short, the time depends on the number of instructions, and on how often a lane waits for memory. So numbers have 32 bits if
+/// the matrix is `narrow` (1: all lengths except that of `z` are below [`CSR_NARROW`]). Every place that could be outside is moved inside,
+/// without a branch. And the loop keeps little in registers or predicates. Otherwise the assembler would load the columns one after the
+/// other.
 #[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>([8, 8, 4])))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_row_vectors<V, S, I, R, E>(
@@ -86,7 +90,7 @@ pub fn csr_row_vectors<V, S, I, R, E>(
     }
 }
 
-/// How lanes share rows and vectors.
+/// The way in which lanes share rows and vectors.
 #[derive(Clone, Copy)]
 struct Shape {
     vectors: u32,
@@ -98,21 +102,21 @@ struct Shape {
     narrow: u32,
 }
 
-/// A number of a row, an entry, an item or a column, of no more bits than it needs.
+/// The number of a row, an entry, an item or a column. It has no more bits than it needs.
 pub(super) trait Place: Copy + Ord {
-    /// Without the bits that it does not have.
+    /// Converts an index, and drops the bits that the type does not have.
     fn of(at: usize) -> Self;
     fn index(self) -> usize;
     fn plus(self, count: u32) -> Self;
-    /// Zero at least.
+    /// Subtracts `count`. The result is at least zero.
     fn minus(self, count: u32) -> Self;
-    /// How many there are from `first` to before this one; zero at least.
+    /// Returns the number of places from `first` up to, but not including, this one. It is at least zero.
     fn since(self, first: Self) -> Self;
-    /// `self * factor + more`, without the bits that it does not have.
+    /// Returns `self * factor + more`, without the bits that the type does not have.
     fn times_plus(self, factor: u32, more: u32) -> Self;
-    /// Whether `self` columns and one more of `vectors` items each are at most `len` items.
+    /// Returns whether the columns up to `self`, with `vectors` items each, are at most `len` items.
     fn fits(self, vectors: u32, len: usize) -> bool;
-    /// The same, of which the compiler knows nothing.
+    /// Returns the same number. The compiler knows nothing about the result.
     fn opaque(self, cx: Block) -> Self;
 }
 
@@ -222,15 +226,15 @@ unsafe fn places<V, S, I, R, E, const N: usize, const MOST: usize>(
     }
 }
 
-/// How many vectors all lanes of a row have at a time, `G` groups of `N` neighbouring ones each; if all vectors are in whole passes, where there are
-/// several groups.
+/// Returns the number of vectors that all lanes of a row have at a time, with `G` groups of `N` neighbouring vectors each. If there are
+/// several groups, returns it only if all vectors are in whole passes.
 #[inline(always)]
 fn width<const N: usize, const G: usize>(shape: Shape) -> Option<u32> {
     let width = ((N * G) as u32) << (shape.lanes & 31).saturating_sub(shape.parts & 31);
     if G == 1 || shape.vectors & (width - 1) == 0 { Some(width) } else { None }
 }
 
-/// The kernel for lanes that have `N` neighbouring vectors at a time; with `ALONE`, all entries of the row.
+/// The kernel for lanes that have `N` neighbouring vectors at a time. With `ALONE`, a lane has all entries of the row.
 ///
 /// # Safety
 /// `vectors` is a multiple of `N`, and `x` is aligned for vectors of `N` items unless `N` is 1. Places `P` have room for all lengths but that of
@@ -264,7 +268,7 @@ unsafe fn rows<V, S, I, R, E, P, const N: usize, const G: usize, const ALONE: bo
     let row = P::of(block as usize).times_plus(CSR_THREADS as u32 >> lanes, thread >> lanes);
     let lane = thread & ((1 << lanes) - 1);
     let (own, part) = ((lane >> log) * N as u32, lane & (parts - 1));
-    // What all lanes have at a time, and from one of a lane's groups to the next.
+    // These are the number of vectors that all lanes have at a time, and the distance between the groups of a lane.
     let Some(width) = width::<N, G>(shape) else { return };
     let apart = width / G as u32;
     let exists = row.plus(1) < P::of(a.offsets.len());
@@ -275,7 +279,7 @@ unsafe fn rows<V, S, I, R, E, P, const N: usize, const G: usize, const ALONE: bo
         let ends = unsafe { (a.offsets.read_inside(row.index()), a.offsets.read_inside(row.index() + 1)) };
         let entries = P::of(a.columns.len()).min(P::of(a.values.len()));
         let entries = if last.fits(vectors, x.len()) { entries } else { P::of(0) };
-        // Offsets that are none become others, all of entries.
+        // Wrong offsets are replaced by offsets that name entries.
         end = P::of((ends.1.convert()).min(entries.index() as u64) as usize);
         begin = P::of((ends.0.convert()).min(end.index() as u64) as usize);
     }
@@ -283,7 +287,7 @@ unsafe fn rows<V, S, I, R, E, P, const N: usize, const G: usize, const ALONE: bo
     let items = Entries { a, x, vectors, apart, last, end };
     let mut first = pass.wrapping_mul(width);
     loop {
-        // A lane without vectors goes along with the others.
+        // A lane without vectors follows the other lanes.
         let has = if G == 1 { own < vectors.saturating_sub(first) } else { first < vectors };
         let vector = if has {
             first + own
@@ -296,7 +300,7 @@ unsafe fn rows<V, S, I, R, E, P, const N: usize, const G: usize, const ALONE: bo
         let mut at = begin.plus(part);
         let whole = end.minus((AHEAD as u32 - 1) * parts);
         while at < whole {
-            // Without that, each load of the loop would have a pointer of its own, to add to.
+            // Otherwise, each load of the loop would have a pointer of its own, which must be increased.
             let from = at.opaque(cx);
             // SAFETY: these are entries. `x` is as aligned as the caller says, and has an item of each vector for each column; a lane has `N` vectors from a multiple
             // of `N`.
@@ -345,7 +349,8 @@ unsafe fn rows<V, S, I, R, E, P, const N: usize, const G: usize, const ALONE: bo
                 unsafe { y.write_items_inside(place + group * apart as usize, results) };
             }
         }
-        // Passes are counted for as many vectors a lane as there can be. A loop would keep in registers what is only needed at its end.
+        // The number of passes assumes that a lane has as many vectors as possible. A loop would keep values in registers that are needed
+        // only at its end.
         let step = width.saturating_mul(shape.passes.max(1));
         if G > 1 || N == const { csr_lane_vectors::<S::Item, R::Accum>() } || vectors.saturating_sub(first) <= step {
             break;
@@ -354,12 +359,12 @@ unsafe fn rows<V, S, I, R, E, P, const N: usize, const G: usize, const ALONE: bo
     }
 }
 
-/// Entries up to one, and the items at their columns.
+/// The entries up to an end, and the items at their columns.
 struct Entries<'a, 'k, V, I, S: Source, P> {
     a: &'a Csr<'k, V, I>,
     x: Input<'k, S>,
     vectors: u32,
-    /// From one group of neighbouring vectors to the next.
+    /// The distance from one group of neighbouring vectors to the next.
     apart: u32,
     /// The last column that all vectors have.
     last: P,
@@ -373,11 +378,11 @@ where
     S: Source,
     P: Place,
 {
-    /// Adds what the entries `at`, `at + step` and so on contribute to `N` vectors from `vector` on: `M` of them. With `TAIL`, what is not before
-    /// the end counts for nothing.
+    /// Adds the contributions of the entries `at`, `at + step` and so on to `N` vectors from `vector`. There are `M` entries. With `TAIL`,
+    /// entries that are not before the end contribute nothing.
     ///
-    /// No branch lies between the loads: all columns and values are on their way before one of them is used, and so are then the items.
-    /// A column outside, which another launch has written since the matrix was checked, counts as the last one.
+    /// There is no branch between the loads. All columns and values are in flight before one of them is used, and then all items are. A
+    /// column outside, which another launch has written since the matrix was checked, counts as the last column.
     ///
     /// # Safety
     /// `at` is before the end, which is inside, and without `TAIL` all of the entries are. `x` is aligned for vectors of `N` items unless `N` is 1, and has

@@ -1,5 +1,5 @@
-//! The kernels of products of a matrix in compressed rows and a vector, for bands: rows whose columns lie near each other, but not side by
-//! side. Blocks read the vector from shared memory.
+//! The kernels of products of a matrix in compressed rows and a vector, for bands: the columns of a row are close to each other, but not
+//! contiguous. Blocks read the vector from shared memory.
 
 use core::hint::select_unpredictable;
 use core::marker::PhantomData;
@@ -13,31 +13,31 @@ use super::csr::{Csr, ahead, blocks, column_of};
 use super::csr_build::CSR_BUILD_THREADS;
 use super::csr_vectors::Place;
 
-/// Threads of a block of [`csr_window_rows`](struct@csr_window_rows).
+/// The number of threads of a block of [`csr_window_rows`](struct@csr_window_rows).
 pub const CSR_WINDOW_THREADS: usize = 512;
 
-/// Neighbouring lanes that have a row.
+/// The number of neighbouring lanes that have a row.
 pub const CSR_WINDOW_LANES: usize = 4;
 
-/// Rows that a block has at a time.
+/// The number of rows that a block has at a time.
 const AT_ONCE: usize = CSR_WINDOW_THREADS / CSR_WINDOW_LANES;
 
-/// Rows that the same lanes have, one after the other.
+/// The number of rows that the same lanes have, one after the other.
 const TURNS: usize = 4;
 
-/// Rows of a block, which have one window.
+/// The number of rows of a block, which have one window.
 pub const CSR_WINDOW_ROWS: usize = AT_ONCE * TURNS;
 
-/// Bytes of a window at most: three blocks have as much at once on GPUs of data centres, and one has it on any.
+/// The most bytes of a window. Three blocks have this much at once on GPUs of data centres, and one block has it on any GPU.
 const ROOM: usize = 40 << 10;
 
-/// Entries that a lane has under way.
+/// The number of entries that a lane has in flight.
 const AHEAD: usize = 4;
 
-/// Columns that a thread of [`csr_windows`](struct@csr_windows) has under way.
+/// The number of columns that a thread of [`csr_windows`](struct@csr_windows) has in flight.
 const COLUMNS_AHEAD: usize = 4;
 
-/// Items that a thread copies at a time.
+/// Returns the number of items that a thread copies at a time.
 const fn vector<S: Source>() -> usize {
     match S::VECTOR {
         2 | 4 | 8 | 16 => S::VECTOR,
@@ -45,7 +45,7 @@ const fn vector<S: Source>() -> usize {
     }
 }
 
-/// The most items of a source that a window has, in whole vectors; none if shared memory cannot have such items.
+/// Returns the most items of a source that a window has, in whole vectors, or 0 if shared memory cannot have such items.
 pub const fn csr_window_room<S: Source>() -> usize {
     if size_of::<S::Item>() == 0 || align_of::<S::Item>() > CsrWindow::<S>::ALIGN {
         return 0;
@@ -62,10 +62,10 @@ unsafe impl<S: Source> SharedStorage for CsrWindow<S> {
     const ALIGN: usize = 16;
 }
 
-/// Finds the window of each block of [`csr_window_rows`](struct@csr_window_rows): the first and the last of the columns of its entries, which
-/// may be in any order, or a first one after the last if there are no entries. A block a window.
+/// Finds the window of each block of [`csr_window_rows`](struct@csr_window_rows): the first and the last of the columns of its entries,
+/// which may be in any order. If there are no entries, the first column is after the last one. Each block has one window.
 ///
-/// `found[0]` is how many windows have up to `room` columns, and `found[1]` how many columns these have.
+/// `found[0]` is the number of windows that have up to `room` columns, and `found[1]` is the number of their columns.
 #[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_windows<I>(
@@ -115,25 +115,25 @@ pub fn csr_windows<I>(
     }
 }
 
-/// A kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv) for bands: [`CSR_WINDOW_LANES`] neighbouring lanes have a row, and
-/// [`CSR_WINDOW_ROWS`] rows are a block's.
+/// A kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv) for bands. [`CSR_WINDOW_LANES`] neighbouring lanes have a row, and
+/// a block has [`CSR_WINDOW_ROWS`] rows.
 ///
-/// The block copies its window to shared memory: the items of `x` from the first to the last column of its entries, as
-/// [`csr_windows`](struct@csr_windows) has found them. Columns and values are read straight from memory, and items from the window: the lanes of
-/// a warp go to many lines of `x`, which a cache serves one after the other, and shared memory by as many banks as there are
-/// lanes. A block whose window is wider than there is room for reads items from `x`, and so do all if items of `x` are computed. The order of
-/// combination is the same.
+/// The block copies its window to shared memory. The window has the items of `x` from the first to the last column of the block's entries,
+/// which [`csr_windows`](struct@csr_windows) has found. Columns and values are read from memory, and items are read from the window. The
+/// lanes of a warp access many lines of `x`. A cache serves these one after the other, but shared memory has as many banks as there are
+/// lanes. If the window of a block is wider than the room for it, or if items of `x` are computed, the block reads items from `x`. The
+/// order of combination is the same.
 ///
 /// `x` has an item for each column of the matrix.
 ///
-/// What the epilogue reads is in `z`, or in `y` if `z` is empty.
+/// The value that the epilogue reads is in `z`, or in `y` if `z` is empty.
 ///
-/// Rows and entries that another launch has changed since the matrix was checked are wrong numbers, and no access outside: a row has no
-/// entries after the last one of the matrix, and a column outside the window counts as its last one.
+/// If another launch has changed rows or entries since the matrix was checked, results are wrong, but there is no access outside: a row has
+/// no entries after the last entry of the matrix, and a column outside the window counts as the window's last column.
 ///
-/// Three blocks are on a multiprocessor at once if a thread has 40 registers. So entries have numbers of 32 bits where indices have as many,
-/// and what could lead outside is made to lie inside, without a branch. A lane has the columns and values of its next entries under way,
-/// and where the next row begins and ends; but what the epilogue reads it asks for after the last entry.
+/// Three blocks are on a multiprocessor at once if a thread has 40 registers. So the numbers of entries have 32 bits if indices have 32
+/// bits, and every place that could be outside is moved inside, without a branch. A lane has the columns and values of its next entries in
+/// flight, and the beginning and the end of the next row. But it reads the value for the epilogue after the last entry.
 #[kernel(launch(pub(crate)), threads(CSR_WINDOW_THREADS), min_blocks(blocks::<R::Accum>([3, 3, 1])))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_window_rows<V, S, I, R, E>(
@@ -163,7 +163,8 @@ pub fn csr_window_rows<V, S, I, R, E>(
     let (first, end) = (first as usize, (last as usize).saturating_add(1).min(x.len()));
     let start = first - first % const { vector::<S>() };
     let block = Rows { a, z, op: &op, epilogue: &epilogue };
-    // The same for all threads of the block. What is computed is so for entries alone, since it may be a fault elsewhere.
+    // The condition is the same for all threads of the block. Computed items are read only for entries, because they may be a fault
+    // elsewhere.
     if const { S::IN_MEMORY } && first < end && end - start <= const { csr_window_room::<S>() } {
         let window = items.array::<S::Item>(0, const { csr_window_room::<S>() });
         // SAFETY: there is room for whole vectors, and nobody accesses it before the barrier.
@@ -182,7 +183,7 @@ pub fn csr_window_rows<V, S, I, R, E>(
             // SAFETY: an item of the window, for which all threads have waited, and nobody writes it after the barrier.
             (unsafe { window.load_any(place) }, start + place)
         };
-        // Threads that ended with a fault have not waited for what they copy.
+        // Threads that ended with a fault have not waited for their copies.
         let wait = || {
             x.wait_for_copies();
             cx.barrier_count(true) == CSR_WINDOW_THREADS as u32
@@ -199,7 +200,8 @@ pub fn csr_window_rows<V, S, I, R, E>(
     }
 }
 
-/// Begins to copy the items from `start` to `end` to a window, by vectors of `N`, also what the last vector has after the end.
+/// Begins to copy the items from `start` to `end` to a window, by vectors of `N` items. It also copies the items of the last vector after
+/// the end.
 ///
 /// # Safety
 /// The items lie inside, and `start` is a multiple of `N`. The window has room for as many in whole vectors, and nobody else accesses it
@@ -228,11 +230,11 @@ unsafe fn copy<S: Source, const N: usize>(
     }
 }
 
-/// The place of a column in a window that begins at column `start`; the last one for any column outside.
+/// Returns the place of a column in a window that begins at column `start`. A column outside has the last place.
 #[inline(always)]
 fn place_of<I: Integer + ConvertTo<u64>>(column: I, start: usize, last_place: usize) -> usize {
     let column = ConvertTo::<u64>::convert(column);
-    // By as few bits as an index has. What comes before the window is a large number.
+    // This has as few bits as an index. A column before the window becomes a large number.
     if const { size_of::<I>() <= 4 } {
         (column as u32).wrapping_sub(start as u32).min(last_place as u32) as usize
     } else {
@@ -240,7 +242,7 @@ fn place_of<I: Integer + ConvertTo<u64>>(column: I, start: usize, last_place: us
     }
 }
 
-/// What the rows of a block are made from.
+/// The values from which the rows of a block are made.
 struct Rows<'a, 'k, V, I, O, R, E> {
     a: Csr<'k, V, I>,
     z: Global<'k, O>,
@@ -254,8 +256,8 @@ where
     I: Integer + ConvertTo<u64>,
     O: Element,
 {
-    /// The rows of a block. `item` is the item of a column, and the column that it is taken for; it is called after `wait`, and not at all if
-    /// that is false.
+    /// Computes the rows of a block. `item` returns the item of a column, and the column that it belongs to. It is called after `wait`, and
+    /// not at all if `wait` returns false.
     #[inline(always)]
     #[track_caller]
     fn products<T>(&self, cx: Block, y: &mut GlobalMut<O>, wait: impl FnOnce() -> bool, item: impl Fn(I) -> (T, usize))
@@ -264,7 +266,7 @@ where
         R: Reduction<(V, T)>,
         E: Epilogue<R::Output, Output = O>,
     {
-        // As many bits as an entry's number can have.
+        // This type has as many bits as the number of an entry.
         if const { size_of::<I>() <= 4 } {
             self.products_of::<u32, T>(cx, y, wait, item);
         } else {
@@ -272,7 +274,7 @@ where
         }
     }
 
-    /// [`products`](Self::products), entries being counted by `P`.
+    /// Works as [`products`](Self::products), where `P` is the type of the numbers of entries.
     #[inline(always)]
     #[track_caller]
     fn products_of<P, T>(
@@ -302,7 +304,7 @@ where
         if !wait() {
             return;
         }
-        // Unrolled, turns would take more registers.
+        // If the turns were unrolled, they would take more registers.
         let apart = cx.opaque(AT_ONCE as u32);
         while turn < CSR_WINDOW_ROWS as u32 {
             let (of_row, next) = (count, self.ends(first, turn + apart, rows));
@@ -326,7 +328,7 @@ where
                 // SAFETY: the rest of these.
                 unsafe { self.ask(at, left, most, &mut columns, &mut values) };
             }
-            // The next row's entries are on their way before this one's lanes combine.
+            // The entries of the next row are in flight before the lanes of this row combine.
             (begin, count) = self.entries(cx, next);
             (at, left) = (begin.times_plus(1, lane), count.minus(lane));
             // SAFETY: entries of one row, all inside.
@@ -352,7 +354,7 @@ where
         }
     }
 
-    /// Where a row of a block begins and ends; an empty one if the block has no such row.
+    /// Returns the beginning and the end of a row of a block. If the block has no such row, it is empty.
     #[inline(always)]
     #[track_caller]
     fn ends(&self, first: usize, turn: u32, rows: u32) -> (I, I) {
@@ -364,18 +366,18 @@ where
         unsafe { (self.a.offsets.read_inside(row), self.a.offsets.read_inside(row + 1)) }
     }
 
-    /// The first entry of a row, and how many it has: all of them inside, wherever it begins and ends.
+    /// Returns the first entry of a row, and the number of its entries. All of them are inside, for any beginning and end.
     #[inline(always)]
     fn entries<P: Place>(&self, cx: Block, (begin, end): (I, I)) -> (P, P) {
         let entries = P::of(self.a.columns.len().min(self.a.values.len()));
-        // Opaque, or the compiler would do all that where they are read, and wait for them there.
+        // This is opaque. Otherwise the compiler would compute all of it where the offsets are read, and wait for them there.
         let end = P::of(end.convert() as usize).opaque(cx).min(entries);
         let begin = P::of(begin.convert() as usize).opaque(cx).min(end);
         (begin, P::of(end.index() - begin.index()))
     }
 
-    /// Asks for `most` entries of a lane, a constant: the one at `at`, and each as many further as there are lanes. In place of what comes
-    /// after the `left` entries from `at`, the last one is read again; without any, nothing is done.
+    /// Begins to read `most` entries of a lane, a constant: the entry at `at`, and the following ones at the distance of the lanes. Instead
+    /// of an entry after the `left` entries from `at`, it reads the last one again. If there are no entries, it does nothing.
     ///
     /// # Safety
     /// The `left` entries from `at` lie inside.
@@ -384,7 +386,7 @@ where
     unsafe fn ask<P: Place>(&self, at: P, left: P, most: usize, columns: &mut [I; AHEAD], values: &mut [V; AHEAD]) {
         if left > P::of(0) {
             let last = P::of(at.index() + left.index() - 1);
-            // What has too many bits becomes a smaller number, which is an entry, too.
+            // A place with too many bits becomes a smaller number, which is an entry, too.
             let place = |k: usize| at.times_plus(1, (k * CSR_WINDOW_LANES) as u32).min(last).index();
             for (k, column) in columns.iter_mut().enumerate() {
                 if k < most {

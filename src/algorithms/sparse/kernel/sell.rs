@@ -1,4 +1,4 @@
-//! The kernels of matrices in slices: SELL-C-σ.
+//! The kernels of matrices in slices (SELL-C-σ).
 
 use core::hint::select_unpredictable;
 
@@ -11,23 +11,24 @@ use super::csr::{CSR_THREADS, ahead, blocks, bounds, column_of};
 use super::csr_build::CSR_BUILD_THREADS;
 use super::csr_vectors::Place;
 
-/// Rows of a slice: a warp's lanes have one each.
+/// The number of rows of a slice. Each lane of a warp has one row.
 pub const SELL_ROWS: usize = WARP as usize;
 
-/// In the number of where a slice begins: all of its rows have as many entries as it has room for.
+/// A bit in the number of a slice's beginning. It says that all rows of the slice have as many entries as the slice has room for.
 const SELL_EVEN: u64 = 1;
 
-/// The rest of that number: the first slot.
+/// The other bits of that number, which are the first slot.
 pub const SELL_BEGIN: u64 = !(SELL_ROWS as u64 - 1);
 
-/// Entries that a lane of [`sell_rows`](struct@sell_rows) has under way; half as many if results accumulate in more than 8 bytes.
+/// The number of entries that a lane of [`sell_rows`](struct@sell_rows) has in flight. It is half of this if results accumulate in more
+/// than 8 bytes.
 const AHEAD: usize = 8;
 
-/// Entries of a last round that is short.
+/// The number of entries of a short last round.
 const FEW: usize = AHEAD / 2;
 
-/// Makes keys by which rows sort by their windows, and in a window by descending lengths: the window, and in the lower `bits` how much
-/// shorter than `longest` a row is. `rows` are their numbers. A thread a row.
+/// Makes keys by which rows sort by their windows, and by descending lengths in a window. A key has the window, and in the lower `bits` the
+/// difference between `longest` and the length of the row. `rows` are the numbers of the rows. Each thread has one row.
 #[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]
 pub fn sell_keys<I>(
     cx: Block,
@@ -48,9 +49,10 @@ pub fn sell_keys<I>(
     }
 }
 
-/// Writes the slots of each slice, those of the longest of its rows for all of them, and 0 after the last slice. A thread a slice.
+/// Writes the number of slots of each slice. All rows of a slice have as many slots as its longest row has entries. After the last slice,
+/// it writes 0. Each thread has one slice.
 ///
-/// Rows are as in [`sell_fill`](struct@sell_fill); in `order`, the first of a slice is the longest.
+/// Rows are as in [`sell_fill`](struct@sell_fill). In `order`, the first row of a slice is the longest.
 #[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]
 pub fn sell_slots<I>(cx: Block, offsets: Global<I>, order: Global<I>, mut slots: GlobalMut<u64>)
 where
@@ -74,7 +76,7 @@ where
     }
 }
 
-/// The entries of a row.
+/// Returns the number of entries of a row.
 #[inline(always)]
 #[track_caller]
 fn length<I: Integer + ConvertTo<u64>>(offsets: Global<I>, row: usize) -> u64 {
@@ -82,17 +84,17 @@ fn length<I: Integer + ConvertTo<u64>>(offsets: Global<I>, row: usize) -> u64 {
     end.saturating_sub(begin) as u64
 }
 
-/// An index of the matrix's type, as one of memory.
+/// Returns an index of the matrix's type as an index of memory.
 #[inline(always)]
 fn number<I: Integer + ConvertTo<u64>>(index: I) -> usize {
     ConvertTo::<u64>::convert(index) as usize
 }
 
-/// Writes the columns of each slice, entry by entry of its rows, and which of the matrix's entries they are. A slot after a row's last entry
-/// has that again, or the matrix's first one if the row has none. A warp a slice.
+/// Writes the columns of each slice, entry by entry of its rows, and the numbers of these entries in the matrix. A slot after the last
+/// entry of a row has this entry again, or the first entry of the matrix if the row has no entries. Each warp has one slice.
 ///
-/// `order` has the row of each place, or nothing if each place is its own row. `lengths` is how many entries the row of each place has, and
-/// `begins` where each slice begins, as [`sell_rows`](struct@sell_rows) reads them.
+/// `order` has the row of each place, or is empty if each place is its own row. `lengths` has the number of entries of the row of each
+/// place, and `begins` has the beginning of each slice, as [`sell_rows`](struct@sell_rows) reads them.
 #[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn sell_fill<I>(
@@ -125,7 +127,7 @@ pub fn sell_fill<I>(
     if place < lengths.len() {
         let row = if order.is_empty() { place } else { number(order[place]) };
         begin = number(offsets[row]);
-        // No more than the slice has room for, also if the offsets were changed since its rows were measured.
+        // There are at most as many as the slice has room for, even if the offsets were changed after its rows were measured.
         count = (length(offsets, row) as usize).min(most);
         // SAFETY: the thread's own element.
         unsafe { lengths.write(place, (count as u64).convert()) };
@@ -147,17 +149,18 @@ pub fn sell_fill<I>(
     }
 }
 
-/// The kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv) for a matrix in slices: a warp has a slice, and a lane one of
-/// its rows. The entry `k` of the row in lane `l` is at `slices[slice] + k * 32 + l`, so that a warp reads neighbouring ones.
+/// The kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv) for a matrix in slices. A warp has a slice, and each lane has
+/// one of its rows. The entry `k` of the row in lane `l` is at `slices[slice] + k * 32 + l`, so that a warp reads neighbouring entries.
 ///
-/// A slice begins at a multiple of 32. So its number has room for `SELL_EVEN`: if that is set, all of its rows have as many entries as the slice
-/// has room for. Otherwise `lengths` has how many the row of each place has. `order` has the row of each place, once, or nothing if
-/// each place is its own row. What the epilogue reads is in `z`, or in `y` if `z` is empty.
+/// A slice begins at a multiple of 32. So the number of its beginning has room for `SELL_EVEN`. If this is set, all rows of the slice have
+/// as many entries as the slice has room for. Otherwise `lengths` has the number of entries of the row of each place. `order` has the row
+/// of each place, once, or is empty if each place is its own row. The value that the epilogue reads is in `z`, or in `y` if `z` is empty.
 ///
-/// What takes the time is how often a lane waits for memory, and how many bytes it reads. So a row's number and where its slice lies are on their
-/// way at once; then its length, if it differs from others, with the first entries, which do not wait for it: slots after a
-/// row's last entry have entries, too, which count for nothing. What even slices in the matrix's order do not need is not read. Slots have
-/// numbers of 32 bits where indices have as many, and what could lead outside is made to lie inside, without a branch.
+/// The time depends on how often a lane waits for memory, and on the bytes that it reads. So the number of a row and the place of its slice
+/// are in flight at once. Then its length, if it may differ from others, is in flight together with the first entries, which do not wait
+/// for it: slots after the last entry of a row also have entries, which count for nothing. Values that even slices in the order of the
+/// matrix do not need are not read. The numbers of slots have 32 bits if indices have 32 bits, and every place that could be outside is
+/// moved inside, without a branch.
 ///
 /// Kreutzer, Hager, Wellein, Fehske and Bishop, *A unified sparse matrix data format for efficient general sparse matrix-vector
 /// multiplication on modern processors with wide SIMD units*, 2014.
@@ -183,7 +186,7 @@ pub fn sell_rows<V, S, I, R, E>(
     E: Epilogue<R::Output> + KernelParam,
 {
     let a = Slices { slices, order, lengths, columns, values };
-    // As many bits as the number of a slot can have.
+    // This type has as many bits as the number of a slot.
     if const { size_of::<I>() <= 4 } {
         a.product::<u32, S, R, E>(cx, x, z, &mut y, &op, &epilogue);
     } else {
@@ -201,7 +204,7 @@ struct Slices<'k, V, I> {
 }
 
 impl<V: Element, I: Integer + ConvertTo<u64>> Slices<'_, V, I> {
-    /// The row of a thread, slots being counted by `P`.
+    /// Computes the row of a thread. `P` is the type of the numbers of slots.
     #[inline(always)]
     #[track_caller]
     fn product<P, S, R, E>(
@@ -231,7 +234,7 @@ impl<V: Element, I: Integer + ConvertTo<u64>> Slices<'_, V, I> {
         }
         // SAFETY: as looked at first.
         let (begin, end) = unsafe { (self.slices.read_inside(slice), self.slices.read_inside(slice + 1)) };
-        // Without items of `x` there are no entries.
+        // If `x` has no items, there are no entries.
         let slots = if x.is_empty() { 0 } else { self.columns.len().min(self.values.len()) };
         let is_even = begin & SELL_EVEN != 0;
         let end = P::of((end & SELL_BEGIN) as usize).min(P::of(slots));
@@ -259,7 +262,7 @@ impl<V: Element, I: Integer + ConvertTo<u64>> Slices<'_, V, I> {
         }
         let lane = Lane { last, room, count };
         let mut total = op.identity();
-        // The slice has an entry for all of its slots: the first ones need not wait for how many are the row's.
+        // All slots of the slice have entries, so the first loads need not wait for the length of the row.
         let (mut done, mut most) = (P::of(0), room);
         // SAFETY: slots from `at` are those from entry `done`, and the lane has room for `most` of them.
         unsafe {
@@ -281,12 +284,12 @@ impl<V: Element, I: Integer + ConvertTo<u64>> Slices<'_, V, I> {
                 }
             }
             if most > P::of(0) {
-                // Of what is not opaque the compiler would ask first for what both ways have in common, and wait for it.
+                // This is opaque. Otherwise the compiler would first load what both branches have in common, and wait for it.
                 let at = at.opaque(cx);
                 total = self.add::<P, S, R, FEW, 1>(cx, total, at, done, &lane, x, op);
             }
         }
-        // Opaque, or the row would be compared, and waited for, where it is read.
+        // This is opaque. Otherwise the row would be compared where it is read, and would be waited for there.
         let row = row.opaque(cx).index();
         if row < y.len() {
             // SAFETY: as just looked at, and each row has one place.
@@ -294,11 +297,12 @@ impl<V: Element, I: Integer + ConvertTo<u64>> Slices<'_, V, I> {
         }
     }
 
-    /// The total and what the entries from `done` contribute, which are in the slots from `at`: `N` of them, as far as the row has so many.
+    /// Adds the contributions of the entries from `done` to the total. They are in the slots from `at`. There are `N` of them, as far as
+    /// the row has as many.
     ///
-    /// No branch lies between the loads: all columns are on their way before one of them is used, with as many values as the assembler has
-    /// registers for; then the items and the rest. Instead of a slot after the last one, that is read again. A column outside counts as the
-    /// last one.
+    /// There is no branch between the loads. All columns are in flight before one of them is used, with as many values as the assembler has
+    /// registers for. Then the items and the other values follow. Instead of a slot after the last one, it reads the last slot again. A
+    /// column outside counts as the last column.
     ///
     /// # Safety
     /// The first `ROOM` of these slots are the lane's, and inside, and so is its last one; and `x` has an item.
@@ -325,7 +329,7 @@ impl<V: Element, I: Integer + ConvertTo<u64>> Slices<'_, V, I> {
             if k < ROOM {
                 at.index() + k * SELL_ROWS
             } else {
-                // What has too many bits becomes a smaller number, which is inside, too.
+                // A place with too many bits becomes a smaller number, which is inside, too.
                 at.times_plus(1, (k * SELL_ROWS) as u32).min(lane.last).index()
             }
         };
@@ -345,10 +349,10 @@ impl<V: Element, I: Integer + ConvertTo<u64>> Slices<'_, V, I> {
             let [item] = unsafe { x.items_inside::<1>(column) };
             *product = op.pre((values[k], item), column as u64);
         }
-        // Opaque, or the compiler would count down from how many entries there are, and wait for that before the loads.
+        // This is opaque. Otherwise the compiler would count down from the number of entries, and wait for it before the loads.
         let left = lane.count.since(done.opaque(cx));
         for (k, &product) in products.iter().enumerate() {
-            // Of a branch the compiler would make one around the loads, too.
+            // For a branch, the compiler would also make a branch around the loads.
             let product = select_unpredictable(left > P::of(k), product, op.identity());
             total = op.combine(total, product);
         }
@@ -356,18 +360,18 @@ impl<V: Element, I: Integer + ConvertTo<u64>> Slices<'_, V, I> {
     }
 }
 
-/// A lane's row in its slice.
+/// The row of a lane in its slice.
 struct Lane<P> {
-    /// The last slot that the lane has room for, if it has any.
+    /// The last slot of the lane, if it has any slots.
     last: P,
-    /// How many slots it has.
+    /// The number of slots of the lane.
     room: P,
-    /// How many entries the row has, which may still be on its way.
+    /// The number of entries of the row, which may still be in flight.
     count: P,
 }
 
 impl<P: Place> Lane<P> {
-    /// How many entries the row has from entry `done`, as far as there is room.
+    /// Returns the number of entries of the row from entry `done`, as far as there is room.
     #[inline(always)]
     fn left(&self, done: P) -> P {
         self.count.since(done).min(self.room.since(done))

@@ -2,8 +2,8 @@
 //!
 //! Let `Z` be the transform of the pairs of `2 * m` real numbers. The elements `o` and `m - o` of `Z` make the elements of the half
 //! spectrum with these two numbers. In the last stage of a forward transform, and in the first stage of an inverse one, a thread has the
-//! butterflies `u` and `apart - u`. So it has both elements: number `k` of one butterfly, and number `radix - 1 - k` of the other. For `u =
-//! 0`, the two butterflies are 0 and `apart / 2`. In each of these, the elements are each other's partners.
+//! butterflies `u` and `apart - u`. So it has both elements: number `k` of one butterfly, and number `radix - 1 - k` of the other. For
+//! `u = 0`, the two butterflies are 0 and `apart / 2`. In each of these, the elements are each other's partners.
 
 use super::code::{Code, Number, Place};
 use super::kernel::{Here, Writer};
@@ -138,8 +138,8 @@ impl Writer<'_> {
     }
 }
 
-/// Computes the elements of the half spectrum from the elements `o` and `m - o` of a transform: `X[o] = (e - q) / 2` and `X[m - o] = conj(e
-/// + q) / 2`. Here `e` and `f` are the sum and the difference of `Z[o]` and `conj(Z[m - o])`, and `q = i * root * f`.
+/// Computes the elements of the half spectrum from the elements `o` and `m - o` of a transform: `X[o] = (e - q) / 2` and
+/// `X[m - o] = conj(e + q) / 2`. Here `e` and `f` are the sum and the difference of `Z[o]` and `conj(Z[m - o])`, and `q = i * root * f`.
 pub(in super::super) fn to_half(code: &mut Code, [z, other]: [Number; 2], root: [Reg; 2]) -> [Number; 2] {
     let other = other.conjugate();
     let (e, f) = (code.add_number(z, other), code.sub_number(z, other));

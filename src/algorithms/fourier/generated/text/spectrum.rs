@@ -1,7 +1,7 @@
 //! Half spectra of real arrays in a pass of their own. The pass comes after transforms of pairs that a block does not hold, or before them.
 //!
-//! The transform of the pairs of numbers has `pairs` elements, and the half spectrum has one more. A thread has the elements `o` and `pairs
-//! - o`; see [`half`](super::half).
+//! The transform of the pairs of numbers has `pairs` elements, and the half spectrum has one more. A thread has the elements `o` and
+//! `pairs - o`; see [`half`](super::half).
 
 use std::fmt::Write;
 
