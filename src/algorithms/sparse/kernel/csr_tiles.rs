@@ -19,8 +19,7 @@ const AT_ONCE: usize = 4;
 /// The most products of a row that each of its lanes adds up. A warp adds up longer rows.
 const BY_LANE: u32 = 32;
 
-/// Returns the number of entries of a vector: as many as 16 bytes hold of values and of columns, and at most `most`, which is a power of
-/// two.
+/// Returns the number of entries of a vector: as many as 16 bytes hold of values and of columns, at most `most`, a power of two.
 const fn width<V, I>(most: usize) -> usize {
     let bytes = if size_of::<V>() > size_of::<I>() { size_of::<V>() } else { size_of::<I>() };
     let width = match bytes {
