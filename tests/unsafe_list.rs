@@ -73,7 +73,7 @@ fn padded(text: &str) -> impl Iterator<Item = Option<&str>> {
 
 /// What the docs of a kernel of algorithms say, if it is right for any arguments. The others rely on what their algorithm prepares,
 /// and it alone launches them: they say `launch(pub(crate))`.
-const FOR_ANYBODY: &str = "/// Anybody may launch it: it is right for any arguments.";
+const FOR_ANYBODY: &str = "/// Anyone may launch it: its result is right for any arguments.";
 
 #[test]
 fn kernels_that_rely_on_their_algorithm_are_launched_by_it_alone() {
