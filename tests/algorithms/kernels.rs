@@ -119,10 +119,10 @@ impl BinaryFn<Twelve> for ByB {
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct ByFirst;
 
-impl BinaryFn<[u64; 5]> for ByFirst {
+impl<const N: usize> BinaryFn<[u64; N]> for ByFirst {
     type Output = bool;
     #[inline(always)]
-    fn apply(&self, x: [u64; 5], y: [u64; 5]) -> bool {
+    fn apply(&self, x: [u64; N], y: [u64; N]) -> bool {
         x[0] < y[0]
     }
 }
@@ -395,6 +395,7 @@ instantiate!(
     kernel_primitives::algorithms::sort_pairs<u32, Sixteen>,
     kernel_primitives::algorithms::sort_pairs<u32, Flagged>,
     kernel_primitives::algorithms::sort_pairs<u64, Sixteen>,
+    kernel_primitives::algorithms::sort_by<[u64; 4], ByFirst>,
     kernel_primitives::algorithms::sort_by<[u64; 5], ByFirst>,
     kernel_primitives::algorithms::sort_by<u32, Order>,
     kernel_primitives::algorithms::sort_by<Twelve, ByB>,

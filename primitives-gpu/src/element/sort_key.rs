@@ -60,6 +60,13 @@ pub unsafe trait SortKey: Element {
         self.to_sort_bits() < other.to_sort_bits()
     }
 
+    /// Both, the lesser first, where [`is_below`](SortKey::is_below) is the order.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn low_and_high(self, other: Self) -> [Self; 2] {
+        if other.is_below(self) { [other, self] } else { [self, other] }
+    }
+
     /// The bits in which [`to_plain_bits`](SortKey::to_plain_bits) differs from [`to_sort_bits`](SortKey::to_sort_bits).
     #[doc(hidden)]
     const TURNED: Self::Bits = Self::Bits::ZERO;
@@ -164,6 +171,10 @@ floats! {
         #[inline(always)]
         fn is_below(self, other: Self) -> bool {
             self < other
+        }
+        #[inline(always)]
+        fn low_and_high(self, other: Self) -> [Self; 2] {
+            [self.min(other), self.max(other)]
         }
     };
     // Most GPUs compare few of these at a time.

@@ -50,6 +50,7 @@ macro_rules! orders {
     ($($name:ident: |$a:ident, $b:ident| $before:expr;)*) => {$(
         impl<T: SortKey> BinaryFn<T> for $name {
             type Output = bool;
+            const IS_ORDER_OF_BITS: bool = true;
             #[inline(always)]
             fn apply(&self, a: T, b: T) -> bool {
                 let ($a, $b) = (a.to_sort_bits(), b.to_sort_bits());

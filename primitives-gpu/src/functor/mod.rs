@@ -203,6 +203,9 @@ pub trait UnaryFn<A> {
 pub trait BinaryFn<A, B = A> {
     /// The result.
     type Output;
+    /// Whether this is the order of the bits of a [`SortKey`](crate::element::SortKey), ascending or descending.
+    #[doc(hidden)]
+    const IS_ORDER_OF_BITS: bool = false;
     /// Applies the function.
     #[track_caller]
     fn apply(&self, a: A, b: B) -> Self::Output;

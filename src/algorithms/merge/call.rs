@@ -74,7 +74,8 @@ where
     let mut memory = run.memory(&[bytes_of::<u64>(tiles.splits())])?;
     let mut splits = memory.parts().take::<u64>(tiles.splits())?;
     tiles.find_splits(splits_kernel, stream, (Again(&a), Again(&b)), &mut splits, MergePass::INPUTS, order)?;
-    device::merge_tiles::launch_entry(merge, stream, tiles.dims(), a, b, &mut out, &splits, MergePass::INPUTS, order)
+    let dims = tiles.dims_of_keys::<S::Item, C>();
+    device::merge_tiles::launch_entry(merge, stream, dims, a, b, &mut out, &splits, MergePass::INPUTS, order)
 }
 
 algorithm! {
@@ -211,7 +212,12 @@ impl MergeTiles {
         device::merge_splits::launch_entry(kernel, stream, dims, a, b, splits, pass, self.tile, order)
     }
 
-    /// The blocks of the kernel that merges tiles.
+    /// The blocks of [`merge_tiles`](device::merge_tiles).
+    pub(crate) fn dims_of_keys<K: Element, C: Comparator<K>>(self) -> Dims {
+        grid(self.tiles(), device::merge_threads::<K, C>())
+    }
+
+    /// The blocks of [`merge_tiles_pairs`](device::merge_tiles_pairs), and of merges of segments.
     pub(crate) fn dims(self) -> Dims {
         grid(self.tiles(), device::MERGE_THREADS)
     }

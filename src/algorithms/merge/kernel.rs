@@ -2,23 +2,39 @@
 //!
 //! A block makes a tile of the result. Two diagonals cut the *merge path*, and the cuts say where in both runs the tile's items come from:
 //! a cut is the number of items of the first run among the result's first `d` items. Then the items are in shared memory. There, each
-//! thread finds its own part by the same search, and merges it item by item (Green, McColl and Bader, 2012).
+//! thread finds its own part by the same search, and merges it item by item (Green, McColl and Bader, 2012). Keys of up to four bytes in
+//! the order of their bits, without values, are merged by a [`network`] instead.
 
 use core::marker::PhantomData;
 
-use kernel_primitives::functor::Comparator;
+use kernel_primitives::functor::{BinaryFn, Comparator};
 use kernel_primitives::input::{Source, Span};
 use kernel_primitives::prelude::*;
 use kernel_primitives::view::SharedStorage;
 
 use crate::algorithms::search::kernel::warp_bound;
 
+mod network;
+mod pieces;
 mod share;
 
+pub use network::NETWORK_THREADS;
+use pieces::{copy_run, places, stage};
 pub(crate) use share::{Share, place_of_item, put, write_out};
 
-/// The number of threads of a block of [`merge_tiles`](struct@merge_tiles).
+/// The number of threads of a block of [`merge_tiles_pairs`](struct@merge_tiles_pairs), of merges of segments, and of
+/// [`merge_tiles`](struct@merge_tiles) without a network.
 pub const MERGE_THREADS: usize = 256;
+
+/// Returns the number of threads of a block of [`merge_tiles`](struct@merge_tiles), by keys and comparator.
+pub const fn merge_threads<K, C: Comparator<K>>() -> usize {
+    if merges_by_network::<K, C>() { NETWORK_THREADS } else { MERGE_THREADS }
+}
+
+/// Returns whether [`merge_tiles`](struct@merge_tiles) merges keys by a network. For wider keys, a network takes more instructions.
+const fn merges_by_network<K, C: Comparator<K>>() -> bool {
+    <C as BinaryFn<K>>::IS_ORDER_OF_BITS && size_of::<K>() <= 4
+}
 
 /// The number of threads of a block of [`merge_splits`](struct@merge_splits).
 pub const MERGE_SPLIT_THREADS: usize = 256;
@@ -86,11 +102,11 @@ pub(crate) use by_items;
 macro_rules! by_merged_items {
     ($k:ty, $v:ty, $f:ident::<$($g:ty),*; ITEMS>($($arg:expr),* $(,)?)) => {
         match const { merged_items(items(size_of::<$k>(), size_of::<$v>())) } {
-            17 => $f::<$($g,)* 17>($($arg),*),
-            9 => $f::<$($g,)* 9>($($arg),*),
-            5 => $f::<$($g,)* 5>($($arg),*),
-            2 => $f::<$($g,)* 2>($($arg),*),
-            _ => $f::<$($g,)* 1>($($arg),*),
+            17 => $f::<$($g,)* 17, MERGE_THREADS>($($arg),*),
+            9 => $f::<$($g,)* 9, MERGE_THREADS>($($arg),*),
+            5 => $f::<$($g,)* 5, MERGE_THREADS>($($arg),*),
+            2 => $f::<$($g,)* 2, MERGE_THREADS>($($arg),*),
+            _ => $f::<$($g,)* 1, MERGE_THREADS>($($arg),*),
         }
     };
 }
@@ -100,6 +116,8 @@ pub struct MergeStorage<K, V = [u8; 0]>(PhantomData<(K, V)>);
 
 impl<K: Element, V: Element> MergeStorage<K, V> {
     pub(crate) const KEYS: usize = 2 * size_of::<u64>();
+    /// The bytes of the beginnings of threads' parts, where values would be.
+    const BEGINS: usize = NETWORK_THREADS * size_of::<u16>();
     pub(crate) const VALUES: usize = Self::KEYS + (Self::places::<K>() * size_of::<K>()).next_multiple_of(16);
 
     /// The places for a tile, and for the items that threads merge after it. Each run has up to a vector more at both ends.
@@ -110,7 +128,8 @@ impl<K: Element, V: Element> MergeStorage<K, V> {
 
 // SAFETY: uninitialised elements.
 unsafe impl<K: Element, V: Element> SharedStorage for MergeStorage<K, V> {
-    const BYTES: usize = Self::VALUES + Self::places::<V>() * size_of::<V>();
+    const BYTES: usize =
+        Self::VALUES + if size_of::<V>() > 0 { Self::places::<V>() * size_of::<V>() } else { Self::BEGINS };
     const ALIGN: usize = 16;
 }
 
@@ -228,7 +247,11 @@ pub fn merge_splits<S, T, C>(
 /// runs are in `a`, each with `pass.run` items except the last one. This number is a multiple of the tile and a power of two. `b` is `a`
 /// again, and `out` may be shorter. `splits` are the results of [`merge_splits`](struct@merge_splits), or are empty. If they are empty, the
 /// warps of the block search themselves.
-#[kernel(launch(pub(crate)), threads(MERGE_THREADS), min_blocks(4))]
+#[kernel(
+    launch(pub(crate)),
+    threads(merge_threads::<S::Item, C>()),
+    min_blocks(1024 / merge_threads::<S::Item, C>())
+)]
 pub fn merge_tiles<S, T, C>(
     cx: Block,
     a: Input<S>,
@@ -244,7 +267,20 @@ pub fn merge_tiles<S, T, C>(
     C: Comparator<S::Item> + KernelParam,
 {
     let values = None::<Values<Span<Nothing>, Span<Nothing>>>;
-    by_merged_items!(S::Item, Nothing, tile::<S, T, Span<Nothing>, Span<Nothing>, C; ITEMS>(cx, (a, b), &mut out, values, splits, pass, &order, &shared));
+    if const { merges_by_network::<S::Item, C>() } {
+        tile::<S, T, Span<Nothing>, Span<Nothing>, C, 1, { NETWORK_THREADS }>(
+            cx,
+            (a, b),
+            &mut out,
+            values,
+            splits,
+            pass,
+            &order,
+            &shared,
+        );
+    } else {
+        by_merged_items!(S::Item, Nothing, tile::<S, T, Span<Nothing>, Span<Nothing>, C; ITEMS>(cx, (a, b), &mut out, values, splits, pass, &order, &shared));
+    }
 }
 
 /// Works as [`merge_tiles`](struct@merge_tiles), with a value for each key. A value goes to the place of its key.
@@ -278,7 +314,7 @@ pub fn merge_tiles_pairs<S, T, X, Y, C>(
 type Values<'v, 'i, 'k, X, Y> = (Input<'i, X>, Input<'i, Y>, &'v mut GlobalMut<'k, <X as Source>::Item>);
 
 #[allow(clippy::too_many_arguments, reason = "a part of the kernel")]
-fn tile<S, T, X, Y, C, const ITEMS: usize>(
+fn tile<S, T, X, Y, C, const ITEMS: usize, const THREADS: usize>(
     cx: Block<'_>,
     (a, b): (Input<'_, S>, Input<'_, T>),
     out: &mut GlobalMut<'_, S::Item>,
@@ -349,31 +385,37 @@ fn tile<S, T, X, Y, C, const ITEMS: usize>(
         // SAFETY: the tile's places in the result are its own.
         unsafe {
             if lens[1] == 0 {
-                by_element!(S::Item, copy_run::<S; VECTOR>(cx, a, own(0), out, first));
+                by_element!(S::Item, copy_run::<S; VECTOR, THREADS>(cx, a, own(0), out, first));
             } else {
-                by_element!(S::Item, copy_run::<T; VECTOR>(cx, b, own(1), out, first));
+                by_element!(S::Item, copy_run::<T; VECTOR, THREADS>(cx, b, own(1), out, first));
             }
             if let Some((a_values, b_values, out)) = values {
                 if lens[1] == 0 {
-                    by_element!(X::Item, copy_run::<X; VECTOR>(cx, a_values, own(0), out, first));
+                    by_element!(X::Item, copy_run::<X; VECTOR, THREADS>(cx, a_values, own(0), out, first));
                 } else {
-                    by_element!(X::Item, copy_run::<Y; VECTOR>(cx, b_values, own(1), out, first));
+                    by_element!(X::Item, copy_run::<Y; VECTOR, THREADS>(cx, b_values, own(1), out, first));
                 }
             }
         }
         return;
     }
 
+    if const { THREADS == NETWORK_THREADS } {
+        let begins = shared.array::<u16>(Storage::<S, X>::VALUES, NETWORK_THREADS);
+        // SAFETY: both runs have items; the tile's places in the result, and all of the shared memory, are its own.
+        unsafe { network::merge_tile(cx, (a, b), [own(0), own(1)], (keys, begins), order, (out, first)) };
+        return;
+    }
     // In shared memory, both runs have the same alignment to vectors as in the input.
     let key_places = places::<S::Item>(&[own(0), own(1)]);
     let value_places = places::<X::Item>(&[own(0), own(1)]);
     // SAFETY: there is room for both runs, with what is left of the vectors at their ends; barriers come before and after.
     unsafe {
-        by_element!(S::Item, stage::<S; VECTOR>(cx, a, own(0), keys, key_places[0]));
-        by_element!(S::Item, stage::<T; VECTOR>(cx, b, own(1), keys, key_places[1]));
+        by_element!(S::Item, stage::<S; VECTOR, THREADS>(cx, a, own(0), keys, key_places[0]));
+        by_element!(S::Item, stage::<T; VECTOR, THREADS>(cx, b, own(1), keys, key_places[1]));
         if let Some((a_values, b_values, _)) = &values {
-            by_element!(X::Item, stage::<X; VECTOR>(cx, *a_values, own(0), in_values, value_places[0]));
-            by_element!(X::Item, stage::<Y; VECTOR>(cx, *b_values, own(1), in_values, value_places[1]));
+            by_element!(X::Item, stage::<X; VECTOR, THREADS>(cx, *a_values, own(0), in_values, value_places[0]));
+            by_element!(X::Item, stage::<Y; VECTOR, THREADS>(cx, *b_values, own(1), in_values, value_places[1]));
         }
     }
     a.wait_for_copies();
@@ -396,87 +438,5 @@ fn tile<S, T, X, Y, C, const ITEMS: usize>(
         if let Some((_, _, out)) = values {
             by_element!(X::Item, write_out::<X::Item; VECTOR, ITEMS>(cx, in_values, out, first, len));
         }
-    }
-}
-
-/// Returns the beginnings of two pieces of inputs in shared memory, where vectors of both keep their alignment. A piece is a first item and
-/// a length.
-fn places<T: Element>([a, b]: &[(usize, usize); 2]) -> [u32; 2] {
-    let vector = const { vector::<T>() };
-    let skip = [a.0 % vector, b.0 % vector];
-    let second = (skip[0] + a.1).next_multiple_of(vector);
-    [skip[0] as u32, (second + skip[1]) as u32]
-}
-
-/// Begins to copy a piece of an input to shared memory, from `place`, by vectors of `N` items. It also copies the other items of the
-/// vectors at its ends.
-///
-/// # Safety
-/// There is room, and nobody else accesses it until a barrier after [`Input::wait_for_copies`].
-unsafe fn stage<S: Source<Item: Element>, const N: usize>(
-    cx: Block<'_>,
-    x: Input<'_, S>,
-    (first, len): (usize, usize),
-    to: SharedArray<'_, S::Item>,
-    place: u32,
-) {
-    let skip = first % N;
-    let (first, place) = (first - skip, place as usize - skip);
-    let len = if len == 0 { 0 } else { skip + len } as u32;
-    let mut at = cx.thread_rank() * N as u32;
-    // All vectors are checked at once, so that little more than the copy remains for each.
-    if x.len().saturating_sub(first) >= len.next_multiple_of(N as u32) as usize && x.is_aligned::<N>(first) {
-        while at < len {
-            // SAFETY: inside and aligned; the caller's contract.
-            unsafe { x.copy_vector_inside::<N>(first + at as usize, to, place + at as usize) };
-            at += (MERGE_THREADS * N) as u32;
-        }
-        return;
-    }
-    while at < len {
-        let from = first + at as usize;
-        // SAFETY: the caller's contract.
-        unsafe {
-            if !x.copy::<N>(from, to, place + at as usize) {
-                for i in 0..N {
-                    to.store(place + at as usize + i, x.get(from + i).unwrap_or(S::Item::ZERO));
-                }
-            }
-        }
-        at += (MERGE_THREADS * N) as u32;
-    }
-}
-
-/// Copies a piece of a run to `out`, from `first`, by vectors of `N` items.
-///
-/// # Safety
-/// Nobody else accesses these places of the result, nor those of the last vector after them.
-unsafe fn copy_run<S: Source<Item: Element>, const N: usize>(
-    cx: Block<'_>,
-    x: Input<'_, S>,
-    (from, len): (usize, usize),
-    out: &mut GlobalMut<'_, S::Item>,
-    first: usize,
-) {
-    const AT_ONCE: usize = 4;
-    let stride = const { MERGE_THREADS * N };
-    let mut at = cx.thread_rank() as usize * N;
-    if len == AT_ONCE * stride
-        && let Some(vectors) = x.vectors::<N, AT_ONCE>(from + at, stride)
-    {
-        for (i, items) in vectors.iter().enumerate() {
-            // SAFETY: the caller's contract.
-            unsafe { out.write_items(first + at + i * stride, items) };
-        }
-        return;
-    }
-    while at < len {
-        let items = match x.items::<N>(from + at) {
-            Some(items) => items,
-            None => core::array::from_fn(|i| x.get(from + at + i).unwrap_or(S::Item::ZERO)),
-        };
-        // SAFETY: the caller's contract.
-        unsafe { out.write_items(first + at, &items) };
-        at += stride;
     }
 }

@@ -110,7 +110,8 @@ where
         let (from, mut to) = passes.ends(pass, &mut memory, &mut out);
         let (tiles, pass) = (passes.merges, passes.pass(pass));
         tiles.find_splits(splits_kernel, stream, (from, from), &mut splits, pass, order)?;
-        device::merge_tiles::launch_entry(merge, stream, tiles.dims(), from, from, &mut to, &splits, pass, order)?;
+        let dims = tiles.dims_of_keys::<S::Item, C>();
+        device::merge_tiles::launch_entry(merge, stream, dims, from, from, &mut to, &splits, pass, order)?;
     }
     Ok(())
 }

@@ -23,8 +23,8 @@ pub use crate::algorithms::histogram::kernel::{
     histogram_counters, histogram_tiles,
 };
 pub use crate::algorithms::merge::kernel::{
-    MERGE_SPLIT_THREADS, MERGE_THREADS, MergePass, MergeStorage, merge_splits, merge_tile_items, merge_tiles,
-    merge_tiles_pairs,
+    MERGE_SPLIT_THREADS, MERGE_THREADS, MergePass, MergeStorage, NETWORK_THREADS, merge_splits, merge_threads,
+    merge_tile_items, merge_tiles, merge_tiles_pairs,
 };
 pub use crate::algorithms::merge_sort::kernel::{
     MERGE_SORT_THREADS, MergeSortShape, merge_sort_tile_items, merge_sort_tiles, merge_sort_tiles_pairs,

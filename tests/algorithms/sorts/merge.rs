@@ -5,7 +5,7 @@ use kernel_primitives::element::SortKey;
 use kernel_primitives::functor::{Greater, Less};
 use kernel_primitives::input::counting;
 use kernel_primitives::kernels::device::merge_tile_items;
-use kernel_primitives::{Error, Result};
+use kernel_primitives::{Error, Result, bf16, f16};
 
 use crate::kernels::Order;
 use crate::support::{stream, streams, values};
@@ -178,6 +178,119 @@ fn more_items_than_can_be_counted_are_refused() -> Result<()> {
         for error in errors {
             assert!(matches!(error, Error::LaunchLimit { what: "the number of items", .. }), "{error}");
         }
+    }
+    Ok(())
+}
+
+/// Of each size and kind of bits: shares of threads that are whole, cut short and empty, and vectors on boundaries and off them.
+#[test]
+fn keys_of_each_type_are_merged_in_both_directions() -> Result<()> {
+    let stream = stream()?;
+    macro_rules! check {
+        ($($t:ty, $bits:ty, |$x:ident| $key:expr;)*) => {$({
+            let tile = merge_tile_items(size_of::<$t>(), 0);
+            let shapes =
+                [(1, 1, 0), (2, 31, 0), (40, 26, 1), (1, tile - 1, 0), (tile - 1, 2, 1), (tile + 77, tile / 2 + 3, 0)];
+            for (len, other, skip) in shapes {
+                let keys = |len: usize, seed| {
+                    let mut x: Vec<$t> = values::<$bits>(len + skip, seed).into_iter().map(|$x| $key).collect();
+                    x.sort_by_key(|x| x.to_sort_bits());
+                    x
+                };
+                let (mut a, mut b) = (keys(len, 1), keys(other, 2));
+                let bits = |x: &[$t]| x.iter().map(|x| x.to_sort_bits()).collect::<Vec<_>>();
+                for descends in [false, true] {
+                    if descends {
+                        a.reverse();
+                        b.reverse();
+                    }
+                    let (x, y) = (stream.buffer_from(&a)?, stream.buffer_from(&b)?);
+                    let mut out = stream.buffer_zeroed::<$t>(len + other)?;
+                    let (from, with) = (x.slice(skip..)?, y.slice(skip..)?);
+                    if descends {
+                        merge(&stream, from, with, Greater, &mut out)?;
+                    } else {
+                        merge(&stream, from, with, Less, &mut out)?;
+                    }
+                    let mut expected = [bits(&a[skip..]), bits(&b[skip..])].concat();
+                    expected.sort_unstable();
+                    if descends {
+                        expected.reverse();
+                    }
+                    assert!(bits(&out.to_vec()?) == expected, "{} {len} {other} {descends}", stringify!($t));
+                }
+            }
+        })*};
+    }
+    check! {
+        i8, u8, |x| x as i8;
+        u8, u8, |x| x;
+        i16, u16, |x| x as i16;
+        u16, u16, |x| x;
+        f16, u16, |x| f16::from_bits(x);
+        bf16, u16, |x| bf16::from_bits(x);
+        i32, u32, |x| x as i32;
+        u32, u32, |x| x;
+        f32, u32, |x| f32::from_bits(x);
+        i64, u64, |x| x as i64;
+        u64, u64, |x| x;
+        f64, u64, |x| f64::from_bits(x);
+    }
+    Ok(())
+}
+
+/// A device that takes subnormal floats for zeros would lose their bits.
+#[test]
+fn subnormal_floats_keep_their_bits() -> Result<()> {
+    for stream in streams()? {
+        for sign in [0, 1 << 31] {
+            let items = |len, seed| {
+                let bits = values::<u32>(len, seed).into_iter().map(|x| sign | (1 + x % 0x90_0000));
+                let mut x: Vec<f32> = bits.map(f32::from_bits).collect();
+                x.sort_by_key(|x| x.to_sort_bits());
+                x
+            };
+            let (a, b) = (items(300, 1), items(77, 2));
+            let mut out = stream.buffer_zeroed::<f32>(377)?;
+            merge(&stream, &stream.buffer_from(&a)?, &stream.buffer_from(&b)?, Less, &mut out)?;
+            let mut expected = [a, b].concat();
+            expected.sort_by_key(|x| x.to_sort_bits());
+            assert!(out.to_vec()?.iter().zip(&expected).all(|(x, y)| x.to_bits() == y.to_bits()), "{sign}");
+        }
+    }
+    Ok(())
+}
+
+/// The ends of both runs are of floats that `<` compares, and what is between them is not; also keys of a byte, sixteen to a vector.
+#[test]
+fn floats_and_bytes_in_no_order_do_no_harm() -> Result<()> {
+    let stream = stream()?;
+    for (len, other) in [(300, 77), (TILE / 2, TILE / 2 - 5), (2 * TILE + 77, TILE + 3)] {
+        let floats = |len: usize, seed, ends: [f32; 2]| {
+            let mut x: Vec<f32> = values::<u32>(len, seed).into_iter().map(f32::from_bits).collect();
+            [x[0], x[len - 1]] = ends;
+            stream.buffer_from(&x)
+        };
+        let mut out = stream.buffer_from(&vec![77.0f32; len + other + 9])?;
+        merge(
+            &stream,
+            &floats(len, 1, [1.0, 2.0])?,
+            &floats(other, 2, [3.0, 4.0])?,
+            Less,
+            out.slice_mut(..len + other)?,
+        )?;
+        merge(
+            &stream,
+            &floats(len, 1, [2.0, 1.0])?,
+            &floats(other, 2, [4.0, 3.0])?,
+            Greater,
+            out.slice_mut(..len + other)?,
+        )?;
+        assert!(out.to_vec()?[len + other..].iter().all(|&x| x == 77.0), "{len} and {other}");
+        let bytes = |len, seed| stream.buffer_from(&values::<u8>(len, seed));
+        let mut out = stream.buffer_zeroed::<u8>(len + other)?;
+        merge(&stream, &bytes(len, 3)?, &bytes(other, 4)?, Less, &mut out)?;
+        stream.synchronize()?;
     }
     Ok(())
 }

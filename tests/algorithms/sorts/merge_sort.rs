@@ -119,6 +119,9 @@ fn items_and_values_of_any_size() -> Result<()> {
             values::<u8>(len, 1), Less, |a| *a;
             values::<u64>(len, 2), Less, |a| *a;
             values::<Twelve>(len, 4), ByB, |a| a.b;
+            values::<u32>(len, 7).into_iter().map(|x| [x as u64 % 50, x as u64, 1, 2]).collect::<Vec<_>>(), ByFirst, |a| a[0];
+            values::<u32>(len, 8).into_iter().map(|x| x as i32).collect::<Vec<_>>(), Greater, |a| std::cmp::Reverse(*a);
+            values::<u64>(len, 9).into_iter().map(|x| x as i64).collect::<Vec<_>>(), Less, |a| *a;
         }
         let x = keys(len, 2);
         let buffer = stream.buffer_from(&x)?;

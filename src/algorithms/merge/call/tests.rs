@@ -39,7 +39,7 @@ fn splits_that_are_none_are_no_way_out_of_the_inputs() -> Result<()> {
             let mut out = around.slice_mut(8000..24_000)?;
             device::merge_tiles::<Span<u32>, Span<u32>, Less>::launch(
                 &stream,
-                tiles.dims(),
+                tiles.dims_of_keys::<u32, Less>(),
                 &a,
                 &b,
                 &mut out,
@@ -85,7 +85,7 @@ fn runs_that_are_none_are_a_fault() -> Result<()> {
         );
         assert!(is_bad_shape(launched, &stream));
         let none = stream.buffer_zeroed::<u64>(0)?;
-        let dims = (2, device::MERGE_THREADS as u32);
+        let dims = (2, device::merge_threads::<u32, Less>() as u32);
         let tiles = device::merge_tiles::<Span<u32>, Span<u32>, Less>::launch;
         assert!(is_bad_shape(tiles(&stream, dims, &a, &b, &mut out, &none, pass, Less), &stream));
     }
@@ -144,7 +144,7 @@ fn an_output_that_is_too_short_is_no_way_out_of_it() -> Result<()> {
         let mut out = around.slice_mut(8000..8000 + len)?;
         device::merge_tiles::<Span<u32>, Span<u32>, Less>::launch(
             &stream,
-            tiles.dims(),
+            tiles.dims_of_keys::<u32, Less>(),
             &keys,
             &keys,
             &mut out,

@@ -36,27 +36,6 @@ impl<K: Element, V: Element> Share<'_, K, V> {
         order.have_sorted(ThreadMerge { share: self, diagonal, keys, values });
     }
 
-    /// Returns whether the keys of both runs, which are in order, can be compared [by value](SortKey::is_by_value). All threads get the
-    /// same result.
-    ///
-    /// # Safety
-    /// As for [`merge`](Self::merge).
-    unsafe fn is_by_value<O: Direction>(&self) -> bool
-    where
-        K: SortKey,
-    {
-        // SAFETY: of items only.
-        let key = |place: u32| unsafe { self.keys.load(place as usize) };
-        let mut all = true;
-        for (&place, &len) in self.key_places.iter().zip(&self.lens) {
-            if len > 0 {
-                let (first, last) = (key(place), key(place + len - 1));
-                all &= if O::DESCENDING { K::is_by_value(last, first) } else { K::is_by_value(first, last) };
-            }
-        }
-        all
-    }
-
     /// Works as [`merge`](Self::merge).
     ///
     /// # Safety
@@ -119,6 +98,28 @@ impl<K: Element, V: Element> Share<'_, K, V> {
     }
 }
 
+/// Returns whether the keys of two runs, which are in order, can be compared [by value](SortKey::is_by_value). All threads get the same
+/// result.
+///
+/// # Safety
+/// The items of both runs may be read.
+pub(super) unsafe fn is_by_value<K: SortKey, O: Direction>(
+    keys: SharedArray<'_, K>,
+    places: [u32; 2],
+    lens: [u32; 2],
+) -> bool {
+    // SAFETY: of items only.
+    let key = |place: u32| unsafe { keys.load(place as usize) };
+    let mut all = true;
+    for (&place, &len) in places.iter().zip(&lens) {
+        if len > 0 {
+            let (first, last) = (key(place), key(place + len - 1));
+            all &= if O::DESCENDING { K::is_by_value(last, first) } else { K::is_by_value(first, last) };
+        }
+    }
+    all
+}
+
 /// A thread's merge before the comparator is known. Its maker is responsible for the contract of [`Share::merge`].
 struct ThreadMerge<'a, 'k, K, V, const ITEMS: usize> {
     share: &'a Share<'k, K, V>,
@@ -145,7 +146,7 @@ impl<K: Element, V: Element, const ITEMS: usize> Sort<K> for ThreadMerge<'_, '_,
         let Self { share, diagonal, keys, values } = self;
         // SAFETY: the contract of who made it.
         unsafe {
-            if K::BY_VALUE && share.is_by_value::<O>() {
+            if K::BY_VALUE && is_by_value::<K, O>(share.keys, share.key_places, share.lens) {
                 let order = |a: K, b: K| if O::DESCENDING { b.is_below(a) } else { a.is_below(b) };
                 share.merge_by(diagonal, &order, keys, values);
             } else {

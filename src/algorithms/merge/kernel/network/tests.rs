@@ -1,0 +1,21 @@
+use super::*;
+
+/// However many there are, the steps lead there, and to no more.
+#[test]
+fn steps_lead_to_any_number() {
+    for most in [0, 1, 2, 3, 64, 128, 256, 512, 1024, 2048] {
+        let steps = steps(most);
+        if most.is_power_of_two() {
+            assert!(steps.into_iter().all(|step| step == 0 || step % 2 == 1), "of {most}: {steps:?}");
+        }
+        for number in 0..=most {
+            let mut found = 0;
+            for step in steps.into_iter().filter(|&step| step > 0) {
+                if found + step <= number {
+                    found += step;
+                }
+            }
+            assert_eq!(found, number, "of {most}");
+        }
+    }
+}
