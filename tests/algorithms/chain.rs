@@ -16,8 +16,9 @@ use crate::kernels::{
 };
 use crate::support::{stream, values};
 
-/// Around one group of tiles, which has 32; around a section, which has 32 groups; and so many that the third section begins.
-const TILES: [usize; 10] = [1, 2, 31, 32, 33, 65, 1024, 1025, 1057, 2085];
+/// Around one group of tiles, which has 32; around four groups, the most for which no tile waits for a group; around a section, which has 32
+/// groups; and so many that the third section begins.
+const TILES: [usize; 12] = [1, 2, 31, 32, 33, 65, 128, 129, 1024, 1025, 1057, 2085];
 
 /// Tiles whose totals a warp takes in by one look after what it knows: eight groups.
 const LOOK: usize = 8 * 32;
@@ -29,7 +30,8 @@ fn every_tile_gets_what_is_before_it_in_order() -> Result<()> {
 
 #[test]
 fn tiles_of_some_groups_get_their_prefixes_sanitize() -> Result<()> {
-    tiles_get_their_prefixes(&[70], &[64])
+    // A chain of few tiles, and one of groups.
+    tiles_get_their_prefixes(&[70, 135], &[64])
 }
 
 /// What tiles amount to, which no two orders give alike, and what is before each.
@@ -81,14 +83,23 @@ fn what_is_known_is_carried_from_tile_to_tile_sanitize() -> Result<()> {
     Ok(())
 }
 
-/// Heads in the group, in the one before, in the section before, and in none of what a warp looks at. Tiles before the first head
-/// never publish, so that who waits for them waits for good.
+/// Heads in the same lane's tiles, in the group, in the one before, in the section before, and in none of what a warp looks at. Tiles before
+/// the first head never publish, so a tile that waits for them waits for good.
 #[test]
 fn a_tile_looks_no_further_back_than_to_the_last_head_sanitize() -> Result<()> {
     let stream = stream()?;
-    for (tiles, first, every) in
-        [(2, 0, 1), (40, 17, 1), (40, 31, 7), (70, 33, 40), (1100, 1023, 99), (200, 32, 150), (1100, 40, 1024)]
-    {
+    for (tiles, first, every) in [
+        (2, 0, 1),
+        (40, 17, 1),
+        (70, 33, 40),
+        (128, 31, 7),
+        (128, 3, 120),
+        (140, 31, 7),
+        (200, 33, 40),
+        (200, 32, 150),
+        (1100, 1023, 99),
+        (1100, 40, 1024),
+    ] {
         for threads in [32, 5] {
             let heads: Vec<u32> = (0..tiles).map(|i| (i >= first && (i - first) % every == 0) as u32).collect();
             let x: Vec<Map<u32>> = (0..tiles as u32).map(|i| Map { a: 2 * (i % 5) + 1, b: i }).collect();

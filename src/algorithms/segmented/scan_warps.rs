@@ -135,6 +135,7 @@ pub fn segment_scan_warps<S, O, R>(
         own: [begin, end],
         of_lanes: !is_of_block && !is_of_warp,
         of_warp: cx.ballot(FULL_MASK, is_of_warp && is_first),
+        is_of_block,
         of_block: put_by_warp(cx, &mut longs, of_block),
         bounds,
     };
@@ -164,9 +165,10 @@ struct BlockSegments<'k> {
     /// The beginning and the end of the segment of this lane's group, and whether the group alone scans it.
     own: [u64; 2],
     of_lanes: bool,
-    /// The first lanes of the groups of the warp whose segments the warp scans; and, for each warp, the first lanes of the groups whose
-    /// segments the block scans.
+    /// The first lanes of the groups of the warp whose segments the warp scans.
     of_warp: u32,
+    /// Whether the block scans the segment of this lane's group; and, for each warp, the first lanes of the groups whose segments it scans.
+    is_of_block: bool,
     of_block: SharedArray<'k, u32>,
     /// The beginnings and the ends of the segments that the block scans.
     bounds: SharedArray<'k, u64>,
@@ -220,7 +222,7 @@ where
         out: &mut GlobalMut<S::Item>,
     ) {
         let cx = self.cx;
-        let &BlockSegments { lane_bits, own, of_lanes, mut of_warp, of_block, bounds } = segments;
+        let &BlockSegments { lane_bits, own, of_lanes, mut of_warp, is_of_block, of_block, bounds } = segments;
         let mut lanes = if lane_bits < WARP.ilog2() { 1 << lane_bits } else { WARP };
         let mut turn = if of_lanes { own } else { [0, 0] };
         loop {
@@ -233,7 +235,9 @@ where
             (lanes, turn) = (WARP, own.map(|place| warp_broadcast(cx, place, lane)));
         }
 
-        cx.barrier();
+        if !cx.barrier_any(is_of_block) {
+            return;
+        }
         let (mut warp, mut half) = (0, 0);
         while warp < WARPS {
             // SAFETY: inside; all warps wrote theirs before the barrier.

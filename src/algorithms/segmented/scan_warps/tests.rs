@@ -41,7 +41,15 @@ fn of_block(begin: u64, end: u64) -> Result<Vec<u32>> {
                 }
             }
         }
-        let segments = BlockSegments { lane_bits: 3, own: [0, 0], of_lanes: true, of_warp: 0, of_block, bounds };
+        let segments = BlockSegments {
+            lane_bits: 3,
+            own: [0, 0],
+            of_lanes: true,
+            of_warp: 0,
+            is_of_block: true,
+            of_block,
+            bounds,
+        };
         let scan = SegmentScan::<Counting<u32>, Add, 4>::new(cx, x, (0, false), Add, &out);
         scan.segments::<8, 4>(&segments, totals.array::<u32>(0, TOTALS), &mut out);
     };
