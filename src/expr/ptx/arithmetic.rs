@@ -1,6 +1,6 @@
 //! The arithmetic of programs in PTX, element by element.
 //!
-//! Every operation rounds, and none is contracted: the results are those of the CPU, except for the elementary functions.
+//! Every operation rounds, and no operations are contracted. So the results are those of the CPU, except for the elementary functions.
 
 use primitives_host::FunctionCode;
 
@@ -10,14 +10,14 @@ use crate::expr::graph::{Math, Op};
 use crate::kernels::functions;
 
 impl Emitter {
-    /// Computes in `f32` what is of a half type.
+    /// Computes an operation of a half type in `f32`.
     fn in_f32(&mut self, dtype: DType, arguments: &[Reg], f: impl FnOnce(&mut Self, &[Reg]) -> Reg) -> Reg {
         let wide: Vec<Reg> = arguments.iter().map(|&argument| self.widen(dtype, argument)).collect();
         let value = f(self, &wide);
         if value.class == Class::F32 { self.narrow(dtype, value) } else { value }
     }
 
-    /// An operator of arguments of type `from`, to a value of type `to`.
+    /// Writes an operator with arguments of type `from` and a result of type `to`. Returns the result.
     pub(crate) fn compute(&mut self, op: Op, from: DType, to: DType, x: &[Reg]) -> Reg {
         if op == Op::Select {
             return self.select(to, x[0], x[1], x[2]);
@@ -34,7 +34,7 @@ impl Emitter {
         }
     }
 
-    /// `a` where `which` is true, else `b`.
+    /// Returns `a` if `which` is true, and `b` otherwise.
     pub(super) fn select(&mut self, dtype: DType, which: Reg, a: Reg, b: Reg) -> Reg {
         match Class::of(dtype) {
             Class::Pred => {
@@ -104,7 +104,7 @@ impl Emitter {
         }
     }
 
-    /// IEEE's minimum and maximum: NaN if one is NaN.
+    /// Returns IEEE's minimum or maximum: NaN if one argument is NaN.
     fn extreme(&mut self, name: &str, t: &str, x: &[Reg]) -> Reg {
         let class = x[0].class;
         if t == "f32" && self.arch >= 80 {
@@ -185,7 +185,7 @@ impl Emitter {
             Op::MulAdd if dtype == DType::F16 => self.op(Class::B16, "fma.rn.f16", x),
             Op::MulAdd if self.arch >= 80 => self.op(Class::B16, "fma.rn.bf16", x),
             Op::MulAdd => {
-                // Rounded to odd on the way, so that it is rounded once.
+                // The `f64` result is rounded to odd, so that in all the result is rounded only once.
                 let wide: Vec<Reg> = x.iter().map(|&x| self.cast(dtype, DType::F64, x)).collect();
                 let [near, down, up] =
                     ["rz", "rm", "rp"].map(|way| self.op(Class::F64, &format!("fma.{way}.f64"), &wide));
@@ -196,7 +196,7 @@ impl Emitter {
                 let odd = self.op(Class::F64, "mov.b64", &[bits]);
                 self.cast(DType::F64, dtype, odd)
             }
-            // The other operations of `f32` give, rounded once more, what the half type's would.
+            // If the `f32` result of any other operation is rounded once more, it is the result of the half type.
             _ => self.in_f32(dtype, x, |e, x| e.float(op, "f32", x)),
         }
     }
@@ -222,7 +222,7 @@ impl Emitter {
             Op::And => self.op(class, &untyped("and"), x),
             Op::Or => self.op(class, &untyped("or"), x),
             Op::Xor => self.op(class, &untyped("xor"), x),
-            // The hardware takes a count of 32 bits, and more than the width for the width.
+            // The hardware takes a count of 32 bits. A count larger than the width counts as the width.
             Op::Shl | Op::Shr => {
                 let count = if bits == 64 {
                     let count = self.op_with(Class::B64, "min.u64", &[x[1]], 64);

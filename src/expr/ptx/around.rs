@@ -73,7 +73,7 @@ impl Kernel<'_> {
             // For rows past the end, which are not stored, a neighbour may need more than one step of the rule. Any element will do.
             let far = self.variant.patch.is_some_and(|patch| patch.rows > 1 && axis == usize::from(patch.axis)) && !low;
             match rule {
-                // The spare elements contain all that is read for elements inside.
+                // The spare elements contain everything that is read for elements inside.
                 _ if spare != [0; 2] => {
                     let at = if far {
                         let last = self.e.op_with(class, &named("add"), &[extent], spare[1] - 1);
@@ -117,7 +117,7 @@ impl Kernel<'_> {
                 }
                 Rule::Mirror | Rule::Symmetric => {
                     let image = if low {
-                        // −1 − at for the symmetric one.
+                        // For the symmetric rule, this is −1 − at.
                         let name = if rule == Rule::Mirror { named("neg") } else { format!("not.{}", class.ptx()) };
                         self.e.op(class, &name, &[at])
                     } else {

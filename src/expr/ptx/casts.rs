@@ -4,7 +4,7 @@ use super::emit::{Class, Emitter, Reg};
 use crate::expr::dtype::DType;
 
 impl Emitter {
-    /// A half type's value as `f32`.
+    /// Returns a value of a half type as `f32`.
     pub(super) fn widen(&mut self, dtype: DType, value: Reg) -> Reg {
         match dtype {
             DType::F16 => self.op(Class::F32, "cvt.f32.f16", &[value]),
@@ -17,7 +17,7 @@ impl Emitter {
         }
     }
 
-    /// An `f32` as a half type, to nearest.
+    /// Returns an `f32`, rounded to the nearest value of a half type.
     pub(super) fn narrow(&mut self, dtype: DType, value: Reg) -> Reg {
         match dtype {
             DType::F16 => self.op(Class::B16, "cvt.rn.f16.f32", &[value]),
@@ -95,7 +95,8 @@ impl Emitter {
         }
     }
 
-    /// An `f32` that was cut off, rounded to odd: rounding it once more is rounding once.
+    /// Rounds an `f32` to odd that was rounded to zero. If the result is rounded once more, this is the same as one rounding of the exact
+    /// value.
     fn odd(&mut self, near: Reg, inexact: Reg) -> Reg {
         let bits = self.op(Class::B32, "mov.b32", &[near]);
         let odd = self.op_with(Class::B32, "or.b32", &[bits], 1);
@@ -126,7 +127,7 @@ impl Emitter {
         }
         let class = Class::of(to);
         let t = format!("{}{}", if to.is_signed() { 's' } else { 'u' }, if class == Class::B64 { 64 } else { 32 });
-        // The conversion saturates; NaN is for us to see to.
+        // The conversion saturates. NaN needs code of its own.
         let value = self.op(class, &format!("cvt.rzi.{t}.{from}"), &[x]);
         let nan = self.op(Class::Pred, &format!("setp.nan.{from}"), &[x, x]);
         let zero = self.op_with(class, &format!("mov.{}", class.ptx()), &[], 0);

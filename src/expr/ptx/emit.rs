@@ -1,7 +1,7 @@
 //! The text of a kernel: registers, instructions, and calls of device functions.
 //!
-//! Values narrower than 32 bits are in 32-bit registers with zeros above, or their sign; `bool` is a predicate; `f16` and `bf16` are
-//! their 16 bits.
+//! Values narrower than 32 bits are in 32-bit registers, with zeros or copies of their sign above. A `bool` is a predicate. `f16` and
+//! `bf16` are in registers of 16 bits, as their bits.
 
 use std::fmt::{self, Write};
 
@@ -24,7 +24,7 @@ pub(crate) enum Class {
 impl Class {
     pub(super) const ALL: [Self; 6] = [Self::Pred, Self::B16, Self::B32, Self::B64, Self::F32, Self::F64];
 
-    /// The class of values of a type.
+    /// Returns the class of values of a type.
     pub(crate) fn of(dtype: DType) -> Self {
         match dtype {
             DType::Bool => Self::Pred,
@@ -58,7 +58,7 @@ impl Class {
         }
     }
 
-    /// Bytes of a parameter.
+    /// Returns the number of bytes of a parameter.
     pub(super) fn param_bytes(self) -> usize {
         if matches!(self, Self::B64 | Self::F64) { 8 } else { 4 }
     }
@@ -77,19 +77,19 @@ impl fmt::Display for Reg {
     }
 }
 
-/// The text of a kernel in the making.
+/// The text of a kernel that is not finished.
 pub(crate) struct Emitter {
     pub(crate) arch: u32,
     pub(crate) body: String,
     counts: [u32; 6],
     labels: u32,
-    /// Functions' items, each once.
+    /// The items of functions. Each is listed once.
     pub(crate) items: Vec<&'static str>,
-    /// Tables of weights, each once.
+    /// The tables of weights. Each is listed once.
     pub(super) tables: Vec<String>,
-    /// PTX version times ten.
+    /// The version of PTX, times ten.
     pub(crate) version: u32,
-    /// Functions that have no code for the architecture.
+    /// A function that has no code for the architecture.
     pub(crate) missing: Option<&'static str>,
 }
 
@@ -120,7 +120,7 @@ impl Emitter {
         format!("L{}", self.labels)
     }
 
-    /// The declarations of all registers.
+    /// Returns the declarations of all registers.
     pub(crate) fn registers(&self) -> String {
         let mut text = String::new();
         for class in Class::ALL {
@@ -132,7 +132,7 @@ impl Emitter {
         text
     }
 
-    /// `instruction` of registers into a new one.
+    /// Writes `instruction` with registers as its operands, and a new register for the result.
     pub(crate) fn op(&mut self, class: Class, instruction: &str, arguments: &[Reg]) -> Reg {
         let to = self.reg(class);
         let _ = write!(self.body, "    {instruction} {to}");
@@ -143,7 +143,7 @@ impl Emitter {
         to
     }
 
-    /// `instruction` of registers and a last operand as text.
+    /// Writes `instruction` with registers and a last operand, given as text.
     pub(crate) fn op_with(
         &mut self,
         class: Class,
@@ -160,7 +160,7 @@ impl Emitter {
         to
     }
 
-    /// A value that is part of the kernel.
+    /// Returns a register with a value that is part of the kernel.
     pub(crate) fn constant(&mut self, dtype: DType, word: u64) -> Reg {
         let class = Class::of(dtype);
         match class {
@@ -182,7 +182,7 @@ impl Emitter {
         self.constant(DType::F32, value.to_bits().into())
     }
 
-    /// A narrow integer's 32 bits with zeros, or its sign, above.
+    /// Returns the 32 bits of a narrow integer, with zeros or copies of its sign above.
     pub(crate) fn normalized(&mut self, dtype: DType, value: Reg) -> Reg {
         match dtype {
             DType::U8 => self.op_with(Class::B32, "and.b32", &[value], 0xff),
@@ -193,7 +193,7 @@ impl Emitter {
         }
     }
 
-    /// A division of integers by zero is a fault: that of any of these divisors.
+    /// Writes a check of divisors of integers. It faults if one of them is zero.
     pub(super) fn check_divisors(&mut self, divisors: &[Reg]) {
         let mut zero: Option<Reg> = None;
         for &divisor in divisors {
@@ -208,12 +208,12 @@ impl Emitter {
         let (Some(zero), label) = (zero, self.label()) else { return };
         op!(self, "@!{zero} bra {label};");
         self.function(functions::division_by_zero::info().code(), &[]);
-        // It does not return: nothing needs to be kept over the call.
+        // The call does not return, so nothing needs to be kept over it.
         op!(self, "exit;");
         self.place(&label);
     }
 
-    /// An index is below `len`, or it is a fault; both are of 64 bits.
+    /// Writes a check that an index is below `len`. It faults otherwise. Both have 64 bits.
     pub(super) fn check_index(&mut self, index: Reg, len: Reg) {
         let (fine, label) = (self.op(Class::Pred, "setp.lt.u64", &[index, len]), self.label());
         op!(self, "@{fine} bra {label};");
@@ -226,7 +226,7 @@ impl Emitter {
         let _ = writeln!(self.body, "{label}:");
     }
 
-    /// A call of a device function, with its code.
+    /// Writes a call of a device function, and adds the function's code.
     pub(super) fn function(&mut self, code: &'static FunctionCode, x: &[Reg]) -> Reg {
         let Some(image) = code.image(self.arch) else {
             self.missing.get_or_insert(code.name());
@@ -241,7 +241,7 @@ impl Emitter {
         self.body.push_str("    {\n");
         let mut names = Vec::new();
         for (i, (&param, &argument)) in code.params().iter().zip(x).enumerate() {
-            // A predicate and a half have no room of their own.
+            // A predicate is passed as a register of 32 bits.
             let argument = match argument.class {
                 Class::Pred => self.op_with(Class::B32, "selp.b32", &[], format_args!("1, 0, {argument}")),
                 _ => argument,

@@ -6,7 +6,7 @@ use super::emit::{Class, Emitter, Reg, op};
 use crate::expr::dtype::DType;
 
 impl Emitter {
-    /// Loads `count` elements that lie in a row, from an address that is a multiple of their bytes, up to 16.
+    /// Loads `count` contiguous elements. The address is a multiple of their bytes, up to 16.
     pub(super) fn load(&mut self, space: &str, dtype: DType, address: Reg, offset: usize, count: usize) -> Vec<Reg> {
         if count == 1 {
             return vec![self.load_one(space, dtype, address, offset)];
@@ -37,7 +37,7 @@ impl Emitter {
         }
     }
 
-    /// Words of 8 bytes for elements of 8, else of 4 or fewer.
+    /// Loads words: of 8 bytes for elements of 8 bytes, and of 4 bytes or fewer for other elements.
     fn load_words(&mut self, space: &str, bytes: usize, size: usize, address: Reg, offset: usize) -> Vec<Reg> {
         let (class, count) = words(bytes, size);
         let words: Vec<Reg> = (0..count).map(|_| self.reg(class)).collect();
@@ -91,7 +91,7 @@ impl Emitter {
         }
     }
 
-    /// Stores elements in a row, to an address that is a multiple of their bytes, up to 16.
+    /// Stores contiguous elements. The address is a multiple of their bytes, up to 16.
     pub(super) fn store(&mut self, space: &str, dtype: DType, address: Reg, offset: usize, values: &[Reg]) {
         if let [value] = *values {
             return self.store_one(space, dtype, address, offset, value);
@@ -115,7 +115,7 @@ impl Emitter {
         op!(self, "st.{space}.{t} [{address}+{offset}], {value};");
     }
 
-    /// A `bool` as 0 or 1; other values as they are.
+    /// Returns a `bool` as 0 or 1, and other values unchanged.
     fn bits(&mut self, dtype: DType, value: Reg) -> Reg {
         if dtype == DType::Bool {
             self.op_with(Class::B32, "selp.b32", &[], format_args!("1, 0, {value}"))
@@ -149,7 +149,7 @@ impl Emitter {
                     for (i, &byte) in four.iter().enumerate().skip(1) {
                         word = e.op_with(Class::B32, "bfi.b32", &[byte, word], format_args!("{}, 8", 8 * i));
                     }
-                    // Two bytes are half a word.
+                    // Two bytes fill half of the word.
                     if four.len() == 2 { e.op(Class::B16, "cvt.u16.u32", &[word]) } else { word }
                 };
                 bytes.chunks(4).map(|four| word(four, self)).collect()
@@ -158,7 +158,7 @@ impl Emitter {
     }
 }
 
-/// The registers that so many bytes take: their class and count.
+/// Returns the class and the number of the registers for this number of bytes.
 fn words(bytes: usize, size: usize) -> (Class, usize) {
     match (bytes, size) {
         (_, 8) => (Class::B64, bytes / 8),
@@ -167,7 +167,7 @@ fn words(bytes: usize, size: usize) -> (Class, usize) {
     }
 }
 
-/// `.v4` and `{a, b, c, d}`, or nothing and `a`.
+/// Returns `.v4` and `{a, b, c, d}` for several words, or an empty text and `a` for one.
 fn list(words: &[Reg]) -> (&'static str, String) {
     if let [word] = words {
         return ("", word.to_string());

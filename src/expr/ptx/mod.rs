@@ -113,8 +113,8 @@ pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u6
         text.push_str(item);
         text.push('\n');
     }
-    // To save registers, ptxas would spill some at calls, and would recompute values of long programs. These programs have enough loads
-    // under way with 80 registers. Row tiles take few registers anyway.
+    // To save registers, ptxas would spill some registers at calls, and would recompute values of long programs. With 80 registers, these
+    // programs have enough loads in flight. Row tiles take few registers anyway.
     let registers = if program.divides_integers() {
         ".minnctapersm 1\n"
     } else if program.code.len() > LONG && variant.row.is_none() {
@@ -136,8 +136,8 @@ pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u6
     Ok(text)
 }
 
-/// Whether rows that are computed in turn need few registers: they read little except their neighbours, of one word each. Constants outside
-/// take predicates and more registers, and so do distances to the other side.
+/// Returns whether rows that are computed in turn need few registers. They do if they read little except their neighbours, which have one
+/// word each. Constants outside take predicates and more registers, and so does the distance to the other side of a periodic rule.
 fn takes_few_registers(program: &Program, variant: &Variant) -> bool {
     variant.patch.is_some_and(|patch| patch.in_turn)
         && program.inputs.iter().all(|input| input.shifted)
@@ -257,7 +257,7 @@ impl Kernel<'_> {
         let partial = self.e.op(Class::Pred, "setp.gt.u64", &[end, count]);
         let tail = self.e.label();
         op!(self.e, "@{partial} bra {tail};");
-        // A whole tile: everything is loaded before anything is computed.
+        // In a whole tile, everything is loaded before anything is computed.
         let first = if linear {
             self.e.op_with(Class::B64, "mad.lo.u64", &[thread], format_args!("{width}, {start}"))
         } else {
@@ -292,7 +292,7 @@ impl Kernel<'_> {
         op!(self.e, "ret;");
     }
 
-    /// How many operands have memory; those after them are indices.
+    /// Returns the number of operands with memory. The operands after them are indices.
     fn memories(&self) -> usize {
         self.variant.operands.len() - self.program.indices().count()
     }

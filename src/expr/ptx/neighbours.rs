@@ -399,7 +399,7 @@ impl Kernel<'_> {
         if self.variant.patch.is_some_and(|patch| patch.in_turn) { "global.nc" } else { "global" }
     }
 
-    /// The value that was read for a cell, or the constant of its rule if the cell is not inside.
+    /// Returns the value that was read for a cell, or the constant of its rule if the cell is not inside.
     fn or_constant(&mut self, cell: Cell, value: Reg, inside: Option<Reg>) -> Reg {
         match (cell.rule, inside) {
             (Rule::Constant(word), Some(inside)) => {

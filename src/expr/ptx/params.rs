@@ -14,8 +14,8 @@ pub(crate) enum Param {
     Scalar(usize),
     /// The number of vectors, or of elements if all operands are linear.
     Count,
-    /// The divisor for an axis: its extent; for the innermost axis the number of vectors; for patches the number of blocks along it. It is
-    /// a `FastDivMod<u32>` as three words, or 64 bits.
+    /// The divisor for an axis. It is the axis' extent, the number of vectors for the innermost axis, or the number of blocks along the
+    /// axis for patches. It is a `FastDivMod<u32>` as three words, or 64 bits.
     Divisor(usize),
     /// The divisor for the number of tiles along the innermost axis (0), and along the axis of the transposed inputs (1).
     Tiles(u8),
@@ -25,15 +25,16 @@ pub(crate) enum Param {
     Extent(usize),
     /// An operand's stride along an axis, in bytes: 32 or 64 bits.
     Stride(usize, usize),
-    /// Of a reduction: the outer results; the vectors, or elements, that are reduced for each; the elements that are; and their
-    /// number in the type of the values.
+    /// For a reduction: the number of outer results. The next parameters are the number of vectors (or elements) that are reduced for each
+    /// result, the number of elements that are reduced, and this number in the type of the values.
     Rows,
     Depth,
     Elements,
     Size,
     /// The number of vectors of the inner results of a reduction.
     Columns,
-    /// For a shared reduction: the accumulators of the blocks, and the number of blocks that are done, which is zero before and after.
+    /// For a shared reduction: the accumulators of the blocks. The next parameter is the number of blocks that are done, which is zero
+    /// before and after the kernel.
     Partials,
     Counters,
     /// The stream's fault control.

@@ -23,7 +23,7 @@ use crate::expr::program::Program;
 /// The arrangement of a block's threads along the axes of a nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Patch {
-    /// Threads along each axis, powers of two whose product is [`THREADS`].
+    /// The number of threads along each axis. They are powers of two, and their product is [`THREADS`].
     threads: [u16; MAX_RANK],
     /// The axis along which a thread takes several rows.
     pub(super) axis: u8,
@@ -35,26 +35,28 @@ pub(crate) struct Patch {
 }
 
 impl Patch {
-    /// Elements, along the innermost axis vectors, that a block has along an axis.
+    /// Returns the number of elements of a block along an axis. Along the innermost axis, it is the number of vectors.
     fn tile(&self, axis: usize) -> usize {
         let rows = if axis == usize::from(self.axis) { self.rows.into() } else { 1 };
         usize::from(self.threads[axis]) * rows
     }
 
-    /// Blocks along an axis of so many elements, along the innermost one of so many vectors.
+    /// Returns the number of blocks along an axis with this number of elements. Along the innermost axis, `extent` is the number of
+    /// vectors.
     pub(crate) fn blocks(&self, axis: usize, extent: usize) -> usize {
         extent.div_ceil(self.tile(axis))
     }
 
-    /// The patches of a program's threads, if there are neighbours along an axis other than the innermost.
+    /// Returns the patches of a program's threads, if there are neighbours along an axis other than the innermost.
     fn new(program: &Program, nest: &Nest, width: usize) -> Option<Self> {
-        /// The most registers of 32 bits for what several rows read at once: half of them would make two blocks of four.
+        /// The most registers of 32 bits for the elements that several rows read at once. With more registers, a multiprocessor would have
+        /// two blocks in place of four.
         const REGISTERS: usize = 48;
-        /// The same for what they read in turn, of rows along another axis too, which only one of them needs.
+        /// The most registers for the elements that rows read in turn. Only one row needs the elements of rows along another axis.
         const IN_TURN: usize = 64;
         /// The most instructions of several rows.
         const INSTRUCTIONS: usize = 512;
-        /// Threads that keep any GPU busy.
+        /// The number of threads that keep any GPU busy.
         const BUSY: usize = 1 << 17;
         let inner = nest.rank - 1;
         let mut outer: Vec<usize> = nest.apart.iter().flatten().map(|apart| apart.axis.into()).collect();
@@ -66,7 +68,7 @@ impl Patch {
             let cells = field.cells(width);
             (field.registers(&cells), field.is_narrow(&cells, width))
         };
-        // Without rows past the end, and so without branches between rows.
+        // If no rows are past the end, there are no branches between rows.
         let in_turn = |rows: usize, narrow: bool| narrow && outer.len() > 1 && nest.extents[axis].is_multiple_of(rows);
         let fits = |rows: usize| {
             let (registers, narrow) = around(rows);
@@ -78,13 +80,14 @@ impl Patch {
         };
         let rows = [4, 2].into_iter().find(|&rows| fits(rows)).unwrap_or(1);
         let in_turn = rows > 1 && around(rows).0 > REGISTERS;
-        // As many lanes as a row fills but for a third of them.
+        // A row takes the most lanes for which at most a third of the lanes are idle.
         let vectors = nest.extents[inner] / width;
         let fills = |&lanes: &usize| vectors.next_multiple_of(lanes) <= vectors + vectors / 2;
         let lanes = [32, 16, 8, 4, 2].into_iter().find(fills).unwrap_or(1);
         let mut threads = [1u16; MAX_RANK];
         threads[inner] = lanes as u16;
-        // The rest of the threads along other axes, as nearly a cube as that gets; along the innermost where those are short.
+        // The rest of the threads are along other axes, in a shape as close to a cube as possible. If those axes are short, the threads are
+        // along the innermost axis.
         let mut patch = Self { threads, axis: axis as u8, rows: rows as u8, in_turn };
         for _ in 0..(THREADS / lanes).ilog2() {
             let open = |&axis: &usize| patch.tile(axis) < nest.extents[axis];
@@ -96,7 +99,7 @@ impl Patch {
 }
 
 impl Variant {
-    /// The same with threads that lie in patches, if a program has neighbours along several axes.
+    /// Arranges the threads in patches, if the program has neighbours along several axes.
     pub(crate) fn patched(mut self, program: &Program, nest: &Nest) -> Self {
         if self.wide {
             return self;
@@ -172,10 +175,10 @@ impl Kernel<'_> {
         op!(self.e, "ret;");
     }
 
-    /// Writes rows one after the other, none of which is past the end. There are no branches between them, so that ptxas has one block of
+    /// Writes rows one after the other. No row is past the end, so there are no branches between rows, and ptxas has one block of
     /// instructions to order.
     fn write_in_turn(&mut self, places: &[At], width: usize) {
-        // What is read at the places themselves may be what is stored there.
+        // The elements at the places themselves are loaded first, because the results may be stored there.
         let mut values: Vec<_> = places.iter().map(|place| self.loaded_alone(place, width)).collect();
         let (mut around, mut cells) = (Around::default(), BTreeMap::new());
         for (row, (place, values)) in places.iter().zip(&mut values).enumerate() {
@@ -185,7 +188,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// The places of a thread's rows along an axis; those past the end are the last.
+    /// Returns the places of a thread's rows along an axis. For rows past the end, it returns the place of the last row.
     fn rows_of(&mut self, index: &[Option<Reg>], axis: usize, rows: usize) -> Vec<At> {
         let mut base = index.to_vec();
         let first = base[axis].take().expect("an index along each axis");
@@ -233,7 +236,7 @@ mod tests {
         (Patch::new(&Program::default(), &nest, width), nest)
     }
 
-    /// Threads, outermost axis first, and rows.
+    /// Threads are listed with the outermost axis first, and then the number of rows.
     #[test]
     fn patches_are_nearly_cubes_of_whole_warps() {
         let threads = |extents: &[usize], apart, width| {
@@ -243,9 +246,9 @@ mod tests {
         assert_eq!(threads(&[1 << 20], 0b1, 4), None);
         assert_eq!(threads(&[16384, 16384], 0b11, 4), Some((vec![8, 32], 4)));
         assert_eq!(threads(&[768, 768, 768], 0b111, 4), Some((vec![4, 2, 32], 4)));
-        // Neighbours along the outer axis alone.
+        // There are neighbours along the outer axis only.
         assert_eq!(threads(&[768, 768, 768], 0b100, 4), Some((vec![8, 32], 4)));
-        // Rows of 9 vectors, few rows, few elements.
+        // There are rows of 9 vectors, few rows, or few elements.
         assert_eq!(threads(&[1 << 14, 1 << 8, 36], 0b11, 4), Some((vec![1, 64, 4], 4)));
         assert_eq!(threads(&[1 << 12, 3, 1 << 12], 0b11, 4), Some((vec![1, 2, 128], 2)));
         assert_eq!(threads(&[64, 64], 0b11, 4), Some((vec![16, 16], 1)));

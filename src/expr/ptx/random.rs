@@ -10,8 +10,8 @@ use crate::expr::program::{Instruction, What};
 use crate::kernels::functions::{normal_f32, normal_f64, uniform_f32, uniform_f64};
 
 impl Kernel<'_> {
-    /// The numbers of a vector's elements. If they depend on the element's number, whole draws are used; otherwise each element has its own
-    /// draw.
+    /// Returns the random numbers of a vector's elements. If the elements have consecutive numbers and one seed, all numbers of a draw are
+    /// used. Otherwise each element has its own draw.
     pub(super) fn random(
         &mut self,
         distribution: Distribution,
@@ -21,7 +21,7 @@ impl Kernel<'_> {
     ) -> Vec<Reg> {
         let dtype = instruction.dtype;
         let [seed, index] = [0, 1].map(|i| instruction.arguments[i] as usize);
-        // A vector of elements in a row begins at a multiple of its width.
+        // A vector of contiguous elements begins at a multiple of its width.
         let shift = if dtype == DType::F64 { 1 } else { 2 };
         let each = 1 << shift;
         let in_row = matches!(self.program.code[index].what, What::Index(None))
@@ -63,9 +63,9 @@ impl Kernel<'_> {
     }
 }
 
-/// As `primitives_gpu::thread::random` has it.
+/// Computes the same numbers as `primitives_gpu::thread::random`.
 impl Emitter {
-    /// Philox4x32-10 of a seed's stream 0.
+    /// Returns the words of Philox4x32-10 for a draw of a seed's stream 0.
     fn philox(&mut self, seed: Reg, draw: Reg) -> [Reg; 4] {
         let [mut k, mut l] = self.halves(seed);
         let [mut a, mut b] = self.halves(draw);
@@ -88,14 +88,14 @@ impl Emitter {
         [a, b, c, d]
     }
 
-    /// The low and the high word.
+    /// Returns the low and the high word.
     fn halves(&mut self, value: Reg) -> [Reg; 2] {
         let low = self.op(Class::B32, "cvt.u32.u64", &[value]);
         let high = self.op_with(Class::B64, "shr.u64", &[value], 32);
         [low, self.op(Class::B32, "cvt.u32.u64", &[high])]
     }
 
-    /// The numbers of a draw from 0 to 1 (1 excluded): four, or two of `f64`.
+    /// Returns the uniform numbers of a draw from 0 to 1 (1 excluded): four numbers, or two of `f64`.
     fn uniform(&mut self, dtype: DType, words: [Reg; 4]) -> Vec<Reg> {
         if dtype == DType::F64 {
             let unit = self.constant(dtype, (1.0 / (1u64 << 53) as f64).to_bits());
@@ -121,7 +121,7 @@ impl Emitter {
         words.map(number).into()
     }
 
-    /// Two normal numbers from two uniform numbers.
+    /// Returns two normal numbers, computed from two uniform numbers.
     fn box_muller_f64(&mut self, [a, b]: [Reg; 2]) -> [Reg; 2] {
         let dtype = DType::F64;
         let one = self.constant(dtype, 1f64.to_bits());
@@ -138,7 +138,7 @@ impl Emitter {
         })
     }
 
-    /// Two normal numbers from the upper 24 bits of two words.
+    /// Returns two normal numbers, computed from the upper 24 bits of two words.
     fn box_muller_f32(&mut self, [a, b]: [Reg; 2]) -> [Reg; 2] {
         let upper = self.word("shr.u32", a, 8);
         let all = self.constant(DType::U32, 1 << 24);
@@ -187,7 +187,7 @@ impl Emitter {
         })
     }
 
-    /// An instruction of a word and a constant.
+    /// Writes an instruction with a word and a constant as operands.
     fn word(&mut self, instruction: &str, x: Reg, constant: u32) -> Reg {
         self.op_with(Class::B32, instruction, &[x], constant)
     }

@@ -1,27 +1,27 @@
-//! Kernels that transpose tiles in shared memory, for inputs that are contiguous along another axis than the results. So accesses of these
-//! inputs are contiguous too.
+//! Kernels that transpose tiles in shared memory. They are for inputs that are contiguous along another axis than the results, so that
+//! accesses to these inputs are contiguous, too.
 //!
-//! A block takes a square tile of 32 or 64 elements along the results' innermost axis, x, and along that of the transposed inputs, y. Its
-//! eight warps load rows of the transposed inputs, store them to shared memory, in rows that are one element longer than the tile, and read
-//! columns from there. All other operands are read and written in rows along x.
+//! A block takes a square tile of 32 or 64 elements along two axes: the results' innermost axis, x, and the axis along which the transposed
+//! inputs are contiguous, y. Its eight warps load rows of the transposed inputs and store them to shared memory, in rows that are one
+//! element longer than the tile. Then they read columns from there. All other operands are read and written in rows along x.
 
 use std::fmt::Write;
 
 use super::emit::{Class, Reg, op};
 use super::{At, Kernel, Param, THREADS, Transpose, Way};
 
-/// Lanes of a warp.
+/// The number of lanes of a warp.
 const LANES: usize = 32;
-/// Warps of a block.
+/// The number of warps of a block.
 const WARPS: usize = THREADS / LANES;
-/// Elements that are computed at once.
+/// The number of elements that a thread computes at once.
 const AT_ONCE: usize = 8;
 
-/// Where a block's tile is.
+/// The addresses of a block's tile.
 struct Tile {
-    /// Addresses of the tile's first elements, by operand; none of single ones.
+    /// The addresses of the tile's first elements, by operand. They are `None` for single operands.
     addresses: Vec<Option<Reg>>,
-    /// Addresses of transposed operands' tiles in shared memory.
+    /// The addresses of the transposed operands' tiles in shared memory.
     shared: Vec<Option<Reg>>,
 }
 
@@ -38,7 +38,7 @@ impl Kernel<'_> {
         );
         let tile = self.tile_addresses(x, y, rest, transpose);
         let (width, height) = (self.argument(Param::Edge(0))[0], self.argument(Param::Edge(1))[0]);
-        // What is left of the axes from the tile's first element on.
+        // These are the extents of the axes, counted from the tile's first element.
         let (width, height) =
             (self.e.op(Class::B32, "sub.u32", &[width, x]), self.e.op(Class::B32, "sub.u32", &[height, y]));
         let narrow = self.e.op_with(Class::Pred, "setp.lt.u32", &[width], edge);
@@ -53,14 +53,15 @@ impl Kernel<'_> {
         op!(self.e, "ret;");
     }
 
-    /// The tile's place along x and along y, and the rest of the block's number.
+    /// Returns the tile's number along x and along y, and the rest of the block's number.
     fn tile_of(&mut self, block: Reg, transpose: Transpose) -> (Reg, Reg, Reg) {
         let (quotient, first) = self.divide(block, Param::Tiles(0));
         let (rest, second) = self.divide(quotient, Param::Tiles(1));
         if !transpose.paired {
             return (first, second, rest);
         }
-        // By diagonals: the main one, then those 1 and n - 1, 2 and n - 2, … beside it; two that follow mirror each other.
+        // Tiles are taken by diagonals: first the main diagonal, then the diagonals 1 and n - 1, 2 and n - 2, … beside it. Two successive
+        // diagonals mirror each other.
         let count = self.argument(Param::Tiles(0))[0];
         let odd = self.e.op_with(Class::B32, "and.b32", &[second], 1);
         let odd = self.e.op_with(Class::Pred, "setp.ne.u32", &[odd], 0);
@@ -107,7 +108,7 @@ impl Kernel<'_> {
         tile
     }
 
-    /// An operand's stride along an axis, in bytes; none if it is 0.
+    /// Returns an operand's stride along an axis, in bytes, or `None` if it is 0.
     fn step(&self, operand: usize, axis: usize, transpose: Transpose) -> Option<Step> {
         let inner = usize::from(self.variant.rank) - 1;
         let size = self.size(operand);
@@ -119,7 +120,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// `address + index * stride`.
+    /// Returns `address + index * stride`.
     fn advance(&mut self, address: Reg, index: Reg, stride: Step) -> Reg {
         match stride {
             Step::Register(stride) => self.e.op(Class::B64, "mad.wide.s32", &[index, stride, address]),
@@ -129,7 +130,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// So many strides as bytes in a register, to be added.
+    /// Returns `times` strides in bytes, in a form that is ready to be added.
     fn leap(&mut self, stride: Option<Step>, times: usize) -> Leap {
         match stride {
             None => Leap::None,
@@ -140,7 +141,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// The addresses of a thread's elements: `first`, then `count` at a leap in a first direction, each with `count` of the second.
+    /// Returns the addresses of a thread's elements. The first is `first`. There are `slow_count` positions in the slow direction, and
+    /// `fast_count` addresses for each of them.
     fn walk(
         &mut self,
         first: Reg,
@@ -172,7 +174,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// A tile that is whole: every thread has elements at the same distances.
+    /// Computes a whole tile. The distances between elements are the same for every thread.
     fn whole(&mut self, tile: &Tile, thread: Reg, transpose: Transpose) {
         let edge = usize::from(transpose.edge);
         let inner = usize::from(self.variant.rank) - 1;
@@ -188,7 +190,7 @@ impl Kernel<'_> {
             };
             let dtype = self.dtype(operand);
             let size = dtype.size();
-            // Lanes along y, warps along x.
+            // Lanes are along y, and warps along x.
             let across = self.step(operand, inner, transpose);
             let first = self.advance(address, lane, Step::Bytes(size));
             let first = match across {
@@ -209,7 +211,7 @@ impl Kernel<'_> {
             columns.push(Some(self.e.op_with(Class::B32, "mad.lo.u32", &[warp], format_args!("{size}, {from}"))));
         }
         op!(self.e, "bar.sync 0;");
-        // Lanes along x, warps along y.
+        // Lanes are along x, and warps along y.
         let mut places: Vec<At> =
             (0..lanes * warps).map(|_| At { addresses: Vec::new(), offsets: Vec::new(), index: Vec::new() }).collect();
         for (operand, column) in columns.into_iter().enumerate() {
@@ -247,12 +249,12 @@ impl Kernel<'_> {
         }
     }
 
-    /// A tile at the end of an axis: element by element.
+    /// Computes a tile at the end of an axis, element by element.
     fn partial(&mut self, tile: &Tile, thread: Reg, (width, height): (Reg, Reg), transpose: Transpose) {
         let edge = usize::from(transpose.edge);
         let inner = usize::from(self.variant.rank) - 1;
         let row = edge + 1;
-        // Elements along y, then along x.
+        // The fast index is along y, and the slow one along x.
         self.each_element(thread, (height, width), edge, |kernel, y, x| {
             for operand in 0..tile.addresses.len() {
                 let (Some(shared), Some(address)) = (tile.shared[operand], tile.addresses[operand]) else { continue };
@@ -297,7 +299,7 @@ impl Kernel<'_> {
         });
     }
 
-    /// A loop of the block over the elements of a tile that are inside: `body` gets the fast index and the slow one.
+    /// Writes a loop of the block over the tile's elements that are inside. `body` gets the fast index and the slow one.
     fn each_element(
         &mut self,
         thread: Reg,
@@ -333,7 +335,7 @@ enum Step {
     Register(Reg),
 }
 
-/// Some strides at once.
+/// Several strides at once.
 #[derive(Clone, Copy)]
 enum Leap {
     None,

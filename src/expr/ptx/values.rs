@@ -10,13 +10,13 @@ use crate::expr::dtype::DType;
 use crate::expr::program::What;
 
 impl Kernel<'_> {
-    /// What is loaded at a place: for each instruction its values, as far as they are known.
+    /// Returns the values that are loaded at a place, for each instruction. It has no values for instructions that are not loaded yet.
     pub(super) fn loaded(&mut self, place: &At, width: usize) -> Vec<Vec<Reg>> {
         let cells = self.read_around(place, width);
         self.loaded_of(&cells, 0, place, width)
     }
 
-    /// As [`loaded`](Self::loaded) at a row's place, of what was read around a thread's rows.
+    /// Works as [`loaded`](Self::loaded) at a row's place, with the cells that were read around a thread's rows.
     pub(super) fn loaded_of(
         &mut self,
         cells: &BTreeMap<Cell, Reg>,
@@ -39,7 +39,7 @@ impl Kernel<'_> {
         values
     }
 
-    /// What is loaded at a place of inputs that have no neighbours, and what is the same for all elements.
+    /// Returns the values at a place of inputs that have no neighbours, and the values that are the same for all elements.
     pub(super) fn loaded_alone(&mut self, place: &At, width: usize) -> Vec<Vec<Reg>> {
         let mut values = Vec::with_capacity(self.program.code.len());
         for (at, instruction) in self.program.code.iter().enumerate() {
@@ -54,7 +54,7 @@ impl Kernel<'_> {
         values
     }
 
-    /// Adds a row's part of what was read around a thread's rows.
+    /// Adds a row's values from the cells that were read around a thread's rows.
     pub(super) fn add_around(&self, values: &mut [Vec<Reg>], cells: &BTreeMap<Cell, Reg>, row: usize, width: usize) {
         for (values, instruction) in values.iter_mut().zip(&self.program.code) {
             if values.is_empty() {
@@ -63,7 +63,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// Computes what is not loaded.
+    /// Computes the values that are not loaded.
     pub(super) fn fill(&mut self, values: &mut [Vec<Reg>], place: &At, width: usize) {
         let mut around = Around::default();
         for at in 0..self.program.code.len() {
@@ -79,7 +79,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// Loads, computes and stores the elements at some places, so many at each.
+    /// Loads, computes and stores the elements at some places, `width` elements at each place.
     pub(super) fn compute(&mut self, places: &[At], width: usize) {
         let mut values: Vec<Vec<Vec<Reg>>> = places.iter().map(|place| self.loaded(place, width)).collect();
         for (place, values) in places.iter().zip(&mut values) {
@@ -87,7 +87,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// Computes what is not loaded, and stores the results.
+    /// Computes the values that are not loaded, and stores the results.
     pub(super) fn store(&mut self, values: &mut [Vec<Reg>], place: &At, width: usize) {
         self.fill(values, place, width);
         self.store_results(values, place, width);
@@ -130,7 +130,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// The values of an instruction: one for all, or one for each of `width` elements.
+    /// Returns the values of an instruction: one for all elements, or one for each of `width` elements.
     pub(super) fn value(&mut self, at: usize, values: &[Vec<Reg>], place: &At, width: usize) -> Vec<Reg> {
         let instruction = &self.program.code[at];
         match instruction.what {
@@ -165,13 +165,13 @@ impl Kernel<'_> {
             .collect()
     }
 
-    /// The operand that the index is, which is the instruction at `at`.
+    /// Returns the operand of the index that the instruction at `at` is.
     pub(super) fn operand_of_index(&self, at: usize) -> usize {
         let before = self.program.code[..at].iter().filter(|one| matches!(one.what, What::Index(_))).count();
         self.memories() + before
     }
 
-    /// The values of the index that is the instruction at `at`: one, if they are the same.
+    /// Returns the values of the index that the instruction at `at` is. It is one value if all are the same.
     pub(super) fn index(&mut self, at: usize, place: &At, width: usize) -> Vec<Reg> {
         let operand = self.operand_of_index(at);
         let Some(mut first) = place.addresses[operand] else { return vec![self.argument(Param::Operand(operand))[0]] };
@@ -194,7 +194,7 @@ impl Kernel<'_> {
         values
     }
 
-    /// The address of the next element along the innermost axis.
+    /// Returns the address of the next element along the innermost axis.
     fn strided(&mut self, operand: usize, address: Reg) -> Reg {
         let inner = usize::from(self.variant.rank) - 1;
         let stride = self.argument(Param::Stride(operand, inner))[0];

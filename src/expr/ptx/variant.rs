@@ -84,23 +84,23 @@ pub(crate) struct Transpose {
 pub(crate) enum Way {
     /// All elements are contiguous.
     Linear,
-    /// One element.
+    /// A single element.
     Single,
     /// The same memory as the linear operand with this number: the computation is in place.
     Same(u8),
-    /// Contiguous along the innermost axis.
+    /// The elements are contiguous along the innermost axis.
     Row,
-    /// The same along the innermost axis.
+    /// The element is the same along the innermost axis.
     Repeated,
-    /// Contiguous along another axis, and transposed in shared memory.
+    /// The elements are contiguous along another axis, and tiles are transposed in shared memory.
     Transposed,
-    /// Any other layout.
+    /// The operand has any other layout.
     Strided,
 }
 
 impl Variant {
-    /// How a nest's operands lie, with at most so many elements a thread. `sizes` are their elements' bytes, `addresses` those of
-    /// their first elements.
+    /// Returns the layouts of a nest's operands, with at most `most` elements for each thread. `sizes` are the bytes of the operands'
+    /// elements, and `addresses` the addresses of their first elements.
     pub(crate) fn of(nest: &Nest, sizes: &[usize], addresses: &[u64], kinds: Kinds, most: usize) -> Self {
         let Kinds { results, memories } = kinds;
         let rank = nest.rank;
@@ -134,7 +134,8 @@ impl Variant {
                         .all(|stride| (stride * sizes[operand] as isize) % bytes as isize == 0)
             }) && (flat || nest.extents[inner].is_multiple_of(width))
         };
-        // Results that do not lie in a row are not worth a vector, nor is a nest of short rows.
+        // Vectors do not pay if results are not contiguous along the innermost axis. They are not possible if rows are not aligned whole
+        // vectors.
         if !(0..results).all(moved) || !fits(width) {
             width = 1;
         }
@@ -162,7 +163,7 @@ impl Variant {
         Self { width, vectors, rank, wide, operands, apart: nest.apart, ..Self::default() }
     }
 
-    /// The same with large blocks where these pay, by half a percent: for programs of few registers that read and write long rows.
+    /// Makes blocks large if this is faster, by half a percent. This is for programs with few registers that read and write long rows.
     pub(crate) fn sized(mut self, program: &Program, elements: usize) -> Self {
         const MANY: usize = 1 << 24;
         const FEW: usize = 8;
@@ -172,7 +173,7 @@ impl Variant {
         self
     }
 
-    /// The same with transposed tiles, where that pays: `begins` is where the operands' memories begin.
+    /// Transposes tiles if this is faster. `begins` are the addresses of the operands' memories.
     pub(crate) fn transposing(mut self, nest: &Nest, sizes: &[usize], kinds: Kinds, begins: &[u64]) -> Self {
         const SHORTEST: usize = 16;
         let Kinds { results, memories } = kinds;
@@ -210,8 +211,8 @@ impl Variant {
         self
     }
 
-    /// How the operands of a reduction lie: the result, then the inputs. With it goes whether elements that are no whole vector come
-    /// apart.
+    /// Returns the layouts of a reduction's operands: the result, then the inputs. Also returns whether the elements after the last whole
+    /// vector are read one by one.
     pub(crate) fn folding(
         nest: &Nest,
         sizes: &[usize],
@@ -244,7 +245,7 @@ impl Variant {
                 && outer.iter().all(|stride| (stride * sizes[operand] as isize) % bytes as isize == 0)
         });
         let whole = rank > 0 && nest.extents[inner].is_multiple_of(width);
-        // Vectors of neighbours begin in a row, and end there.
+        // Vectors of neighbours begin and end in a row.
         let rest = rank == 1 && ranks[1] == 1 && !whole && fits && !nest.has_apart();
         if !fits || !(whole || rest) {
             width = 1;
@@ -260,21 +261,21 @@ impl Variant {
         (variant, rest && width > 1)
     }
 
-    /// Threads of a block.
+    /// Returns the number of threads of a block.
     pub(crate) fn threads(&self) -> usize {
         if self.large { MANY_THREADS } else { THREADS }
     }
 
-    /// Elements that a block computes, in vectors if not all operands are linear.
+    /// Returns the number of elements that a block computes, or of vectors if not all operands are linear.
     pub(crate) fn tile(&self) -> usize {
         let vectors = self.threads() * usize::from(self.vectors);
         if self.rank == 0 { vectors * usize::from(self.width) } else { vectors }
     }
 }
 
-/// Whether places and strides need 64 bits: the number of a vector, an index along an axis, twice an index where there are neighbours, or the
-/// bytes of a step along an axis. `sizes` are the bytes of the operands' elements. Neighbours are taken to be no farther than an axis is long:
-/// [`shifted`](Variant::shifted) looks for others.
+/// Returns whether places and strides need 64 bits. These are the number of a vector, an index along an axis, twice an index if there are
+/// neighbours, and the bytes of a step along an axis. `sizes` are the bytes of the operands' elements. Here, neighbours are at most as far
+/// away as an axis is long. [`shifted`](Variant::shifted) deals with farther neighbours.
 fn vast(nest: &Nest, sizes: &[usize], width: usize) -> bool {
     let most = if nest.has_apart() { 1 << 30 } else { 1 << 31 };
     let is_far = |(operand, &size): (&OperandLayout, &usize)| {
@@ -291,7 +292,7 @@ mod tests {
     use crate::expr::layout::nest::Axes;
     use crate::expr::layout::shape::{Layout, Shape};
 
-    /// Vectors may be few enough for 32 bits where elements are not.
+    /// The number of vectors may fit in 32 bits if the number of elements does not.
     #[test]
     fn reductions_of_many_elements_have_wide_places() {
         let folding = |extent: usize| {
@@ -308,7 +309,7 @@ mod tests {
 
     #[test]
     fn assignments_of_many_elements_have_wide_places() {
-        // Bytes, read backwards along the outermost axis.
+        // The elements are bytes, read backwards along the outermost axis.
         let backwards = |extents: &[usize]| {
             let shape = Shape::new(extents).unwrap();
             let row = Layout::contiguous(shape);
@@ -320,11 +321,11 @@ mod tests {
             assert_eq!(usize::from(variant.rank), extents.len());
             (variant.width, variant.wide)
         };
-        // Vectors may be few enough for 32 bits where elements are not.
+        // The number of vectors may fit in 32 bits if the number of elements does not.
         assert_eq!([backwards(&[1 << 30]), backwards(&[1 << 31])], [(16, false), (16, true)]);
-        // Elements that are no whole vectors come one by one.
+        // Elements that are not whole vectors are read one by one.
         assert_eq!([backwards(&[(1 << 31) - 1]), backwards(&[(1 << 31) + 4])], [(1, false), (1, true)]);
-        // Many vectors along axes that are short.
+        // There are many vectors along short axes.
         assert_eq!([backwards(&[1 << 15, 1 << 19]), backwards(&[1 << 16, 1 << 19])], [(16, false), (16, true)]);
     }
 }

@@ -17,19 +17,19 @@ use crate::expr::neighbours::weighted::Taps;
 /// The most bytes of tables in constant memory.
 const CONSTANT_BYTES: usize = 32 << 10;
 
-/// A weighted sum in the making.
+/// A weighted sum that is not finished.
 struct Sum<'a> {
     taps: &'a Taps,
     operand: usize,
-    /// What the operand's memory has around it along the axis of the sum.
+    /// The numbers of spare elements in the operand's memory, before and after it along the axis of the sum.
     spare: [isize; 2],
-    /// Of what is read, and of the sum.
+    /// The type of the elements that are read, and the type of the sum.
     from: DType,
     dtype: DType,
-    /// The table's name, and the memory that it is in.
+    /// The name of the table, and the state space that it is in.
     table: String,
     space: &'static str,
-    /// Entries of the table before the first weight.
+    /// The number of entries of the table before the first weight.
     pad: usize,
     sums: Vec<Reg>,
 }
@@ -38,9 +38,9 @@ struct Sum<'a> {
 #[derive(Clone, Copy)]
 struct Span {
     width: usize,
-    /// The distance of the first vector, whole vectors away.
+    /// The distance to the first vector. It is a number of whole vectors.
     start: isize,
-    /// From there to the first neighbour of the vector's first element.
+    /// The distance from there to the first neighbour of the vector's first element.
     pad: usize,
     weights: usize,
 }
@@ -51,25 +51,25 @@ impl Span {
         Self { width, start: taps.first - pad, pad: pad as usize, weights: taps.weights.len() }
     }
 
-    /// Vectors.
+    /// Returns the number of vectors.
     fn vectors(self) -> usize {
         (self.pad + self.weights + self.width - 2) / self.width + 1
     }
 
-    /// The vectors of which each element has a weight in each sum.
+    /// Returns the vectors whose elements all have a weight in every sum.
     fn full(self) -> std::ops::Range<usize> {
         let first = (self.pad + self.width - 1).div_ceil(self.width);
         first..((self.pad + self.weights) / self.width).max(first)
     }
 
-    /// Whether an entry of the table is a weight.
+    /// Returns whether an entry of the table is a weight.
     fn has(self, entry: usize) -> bool {
         (self.pad..self.pad + self.weights).contains(&entry)
     }
 }
 
 impl Kernel<'_> {
-    /// The weighted sums at the elements of a vector.
+    /// Returns the weighted sums at the elements of a vector.
     pub(super) fn weighted(&mut self, input: u32, number: u32, dtype: DType, place: &At, width: usize) -> Vec<Reg> {
         let program = self.program;
         let taps = &program.taps[number as usize];
@@ -96,7 +96,7 @@ impl Kernel<'_> {
         sum.sums
     }
 
-    /// What a sum begins with: adding to a negative zero leaves every product as it is.
+    /// Returns the initial value of a sum. Negative zero leaves every product that is added unchanged.
     pub(super) fn zero_of_sum(&mut self, dtype: DType) -> Reg {
         let zero = match dtype {
             DType::F32 => u64::from((-0f32).to_bits()),
@@ -106,7 +106,8 @@ impl Kernel<'_> {
         self.e.constant(dtype, zero)
     }
 
-    /// The name of a table of weights, declared once, and its memory. The weights begin at an entry, of so many.
+    /// Returns the name of a table of weights, which is declared once, and its state space. The table has `len` entries, and the weights
+    /// begin at the entry `first`.
     pub(super) fn table(&mut self, number: u32, (first, len): (usize, usize), dtype: DType) -> (String, &'static str) {
         let lengths = self.program.taps.iter().map(|taps| taps.weights.len() + 2 * usize::from(self.variant.width));
         let space = if 8 * lengths.sum::<usize>() <= CONSTANT_BYTES { "const" } else { "global" };
@@ -132,7 +133,7 @@ impl Kernel<'_> {
         self.e.op(Class::Pred, "and.pred", &[low, high])
     }
 
-    /// Adds to a sum, of a type, the product of an element and a weight.
+    /// Adds the product of an element and a weight to a sum of a type.
     pub(super) fn add_product(&mut self, (contracted, dtype): (bool, DType), to: Reg, value: Reg, weight: Reg) {
         let new = if contracted {
             self.e.compute(Op::MulAdd, dtype, dtype, &[value, weight, to])
@@ -147,7 +148,7 @@ impl Kernel<'_> {
         if sum.from == sum.dtype { value } else { self.e.cast(sum.from, sum.dtype, value) }
     }
 
-    /// Adds what the elements of a vector contribute. `weights` are the table's entries from so many before those of the vector on.
+    /// Adds the products of a vector's elements. `weight` returns the weight of an element in a sum, if there is one.
     fn add_vector(&mut self, sum: &Sum, values: &[Reg], weight: impl Fn(usize, usize) -> Option<Reg>) {
         for (element, &value) in values.iter().enumerate() {
             let value = self.converted(sum, value);
@@ -159,7 +160,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// Sums where all is inside and lies in a row.
+    /// Computes the sums if all neighbours are inside and contiguous.
     fn sum_vectors(&mut self, sum: &Sum, span: Span, place: &At) {
         /// The most multiply-adds of a round of the loop.
         const PRODUCTS: usize = 128;
@@ -204,7 +205,7 @@ impl Kernel<'_> {
         self.sum_some(sum, span, (x, w), full.start + rounds * unrolled..span.vectors());
     }
 
-    /// Adds some vectors without a loop; entries of the table that are no weights are left out.
+    /// Adds some vectors without a loop. It leaves out entries of the table that are not weights.
     fn sum_some(&mut self, sum: &Sum, span: Span, (x, w): (Reg, Reg), vectors: std::ops::Range<usize>) {
         let width = span.width;
         let (x_bytes, w_bytes) = (width * sum.from.size(), width * sum.dtype.size());
@@ -226,7 +227,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// Sums of neighbours that are read by their indices, weight by weight.
+    /// Computes the sums of neighbours that are read by their indices, weight by weight.
     fn sum_anywhere(&mut self, sum: &Sum, place: &At, axis: usize, backwards: bool) {
         let (inner, s, operand) = (usize::from(self.variant.rank) - 1, self.signed(), sum.operand);
         let add = format!("add.{s}");
@@ -235,7 +236,7 @@ impl Kernel<'_> {
         for other in (0..=inner).filter(|&other| other != axis && other != inner) {
             row = self.indexed(operand, other, row, place.index[other].expect("an index along each axis"));
         }
-        // Of each element: where its neighbours' row begins, and its index along the axis.
+        // For each element, this has the address of its neighbours' row, and its index along the axis.
         let mut elements = Vec::new();
         for i in 0..sum.sums.len() {
             let first = place.index[inner].expect("an index along each axis");
@@ -277,8 +278,8 @@ impl Kernel<'_> {
         op!(self.e, "@{more} bra {again};");
     }
 
-    /// The index that is read in place of one on either side, and whether that is inside, if it matters. What is spare has all that is read
-    /// for places inside.
+    /// Returns the index that is read in place of an index on either side. Also returns whether the index is inside, if this matters. Spare
+    /// elements contain everything that is read for places inside.
     pub(super) fn turned_back(&mut self, rule: Rule, at: Reg, axis: usize, spare: [isize; 2]) -> (Reg, Option<Reg>) {
         if spare != [0; 2] {
             return (at, None);

@@ -27,24 +27,24 @@ use crate::expr::program::{Program, What};
 use split::Split;
 use stage::TileMemory;
 
-/// Lanes of a warp.
+/// The number of lanes of a warp.
 const LANES: usize = 32;
-/// Bytes of a vector.
+/// The number of bytes of a vector.
 const VECTOR: usize = 16;
 
-/// How a block's threads lie along rows.
+/// The arrangement of a block's threads along rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RowTile {
-    /// Threads of a tile, whole warps.
+    /// The number of threads of a tile. They are whole warps.
     pub(super) threads: u16,
-    /// Consecutive elements that a thread computes.
+    /// The number of consecutive elements that a thread computes.
     pub(super) each: u8,
-    /// Whether tiles are loaded by vectors: rows lie so.
+    /// Whether tiles are loaded as vectors, because rows are aligned.
     pub(super) aligned: bool,
 }
 
 impl RowTile {
-    /// Elements that a thread computes if the largest that are staged have so many bytes.
+    /// Returns the number of elements that a thread computes, if the largest staged elements have this number of bytes.
     fn each_of(bytes: usize) -> usize {
         match bytes {
             8 => 6,
@@ -53,39 +53,39 @@ impl RowTile {
         }
     }
 
-    /// Elements of a type that are read at once.
+    /// Returns the number of elements of a type that are read at once.
     fn vector(&self, bytes: usize) -> usize {
         (VECTOR / bytes).min(most_at_once(self.each.into()))
     }
 
-    /// Elements of a tile.
+    /// Returns the number of elements of a tile.
     fn len(&self) -> usize {
         usize::from(self.threads) * usize::from(self.each)
     }
 
-    /// Tiles of a row.
+    /// Returns the number of tiles of a row.
     pub(crate) fn tiles(&self, extent: usize) -> usize {
         extent.div_ceil(self.len())
     }
 
-    /// Tiles of a block.
+    /// Returns the number of tiles of a block.
     fn in_block(&self) -> usize {
         THREADS / usize::from(self.threads)
     }
 
-    /// Blocks of so many tiles.
+    /// Returns the number of blocks for this number of tiles.
     pub(crate) fn blocks(&self, tiles: usize) -> usize {
         tiles.div_ceil(self.in_block())
     }
 }
 
-/// The largest power of two that divides a number of elements.
+/// Returns the largest power of two that divides a number of elements.
 fn most_at_once(each: usize) -> usize {
     1 << each.trailing_zeros()
 }
 
-/// How many elements a thread of row tiles computes, and how many it loads and stores at once at most; `None` if the program's neighbours
-/// are along other axes.
+/// Returns the number of elements that a thread of row tiles computes, and the most elements that it loads or stores at once. Returns
+/// `None` if the program's neighbours are along other axes.
 fn elements_of_row(program: &Program, nest: &Nest) -> Option<(usize, usize)> {
     let alone = |apart: &Apart| usize::from(apart.axis) + 1 == nest.rank && !apart.backwards;
     if !nest.apart[0].as_ref().is_some_and(alone) || nest.apart[1..].iter().any(Option::is_some) {
@@ -97,19 +97,19 @@ fn elements_of_row(program: &Program, nest: &Nest) -> Option<(usize, usize)> {
 }
 
 impl Variant {
-    /// Row tiles, for operands of these sizes, addresses and kinds. `None` if these can't be; or if they don't pay, unless they are asked
-    /// for `always`.
+    /// Returns the variant with row tiles, for operands with these sizes, addresses and kinds. Returns `None` if row tiles are not
+    /// possible, or if they would be slower and `always` is not set.
     pub(crate) fn row_tiled(
         program: &Program,
         nest: &Nest,
         (sizes, addresses, kinds): (&[usize], &[u64], Kinds),
         always: bool,
     ) -> Option<Self> {
-        /// The shortest footprint that pays.
+        /// The shortest footprint for which row tiles are faster.
         const NARROW: usize = 9;
         /// The most instructions of a thread.
         const INSTRUCTIONS: usize = 4096;
-        /// The most shared memory of a block: what a kernel may have on every architecture, but for what functions that panic need.
+        /// The most shared memory of a block. A kernel may have 48 KiB on every architecture, and functions that panic need a part of it.
         const BYTES: usize = (48 << 10) - VECTOR;
         let (each, most) = elements_of_row(program, nest)?;
         let mut variant = Self::of(nest, sizes, addresses, kinds, most).shifted(program, nest);
@@ -142,15 +142,15 @@ impl Variant {
     }
 }
 
-/// Where a thread is.
+/// The place of a thread.
 struct TileThread {
-    /// Its number in the tile, in the warp, and the first of the warp's.
+    /// The thread's number in the tile, its number in the warp, and the number of the warp's first thread.
     thread: Reg,
     lane: Reg,
     warp: Reg,
     /// The indices of the tile's first element along the axes.
     index: Vec<Option<Reg>>,
-    /// Where the tile's shared memory begins.
+    /// The address of the tile's shared memory.
     shared: Reg,
 }
 
@@ -181,7 +181,8 @@ impl Kernel<'_> {
         op!(self.e, "ret;");
     }
 
-    /// Where a thread is, and the number of its tile in the block, if there are several; threads past the last tile go to `done`.
+    /// Returns the place of a thread, and the number of its tile in the block if there are several tiles. Threads past the last tile branch
+    /// to `done`.
     fn tile_place(&mut self, tile: RowTile, memory: &TileMemory, done: &str) -> (TileThread, Option<Reg>) {
         let (threads, inner) = (usize::from(tile.threads), usize::from(self.variant.rank) - 1);
         let block = self.e.op_with(Class::B32, "mov.u32", &[], "%ctaid.x");
@@ -223,8 +224,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// Computes what needs no neighbours, vector by vector along the row, and stores the results. `start` is the index of the warp's
-    /// first element.
+    /// Computes the values that need no neighbours, vector by vector along the row, and stores the results. `start` is the index of the
+    /// warp's first element.
     fn store_rest(&mut self, split: &Split, memory: &TileMemory, tile: RowTile, place: &TileThread, start: Reg) {
         let (inner, width) = (usize::from(self.variant.rank) - 1, usize::from(self.variant.width));
         let (each, step) = (usize::from(tile.each), LANES * width);
@@ -252,7 +253,7 @@ impl Kernel<'_> {
             self.store_places(split, memory, places, &passed, rounds);
         }
         op!(self.e, "bra {done};");
-        // The end of the row: as many vectors as there are.
+        // At the end of the row, the loop takes only the vectors inside.
         self.e.place(&partial);
         let again = self.e.label();
         self.e.place(&again);
@@ -269,9 +270,9 @@ impl Kernel<'_> {
         self.e.place(&done);
     }
 
-    /// Of how many places all is loaded before anything is computed.
+    /// Returns the number of places for which all values are loaded before anything is computed.
     fn places_at_once(&self, split: &Split, memory: &TileMemory) -> usize {
-        /// The most registers of 32 bits that loads fill at once, unless one place takes more.
+        /// The most registers of 32 bits that loads fill at once. A single place may take more.
         const REGISTERS: usize = 96;
         let loads = |at: &usize| {
             split.rest[*at] && self.uniform[*at].is_none() && matches!(self.program.code[*at].what, What::Load(_))
@@ -282,7 +283,7 @@ impl Kernel<'_> {
         (REGISTERS / (registers * usize::from(self.variant.width))).max(1)
     }
 
-    /// Places of a row from an index on, so many at a step.
+    /// Returns `count` places of a row, `step` elements apart, starting at an index.
     fn row_places(&mut self, place: &TileThread, first: Reg, (count, step): (usize, usize)) -> Vec<At> {
         let inner = usize::from(self.variant.rank) - 1;
         let mut index = place.index.clone();
@@ -308,7 +309,7 @@ impl Kernel<'_> {
             .collect()
     }
 
-    /// What the rest loads at a place, and what is uniform.
+    /// Returns the values that the rest loads at a place, and the uniform values.
     fn loaded_rest(&mut self, split: &Split, place: &At, width: usize) -> Vec<Vec<Reg>> {
         (0..self.program.code.len())
             .map(|at| {
@@ -322,7 +323,8 @@ impl Kernel<'_> {
             .collect()
     }
 
-    /// Loads, computes and stores a vector at each place. What windows passed lies at addresses, so many elements further for each place.
+    /// Loads, computes and stores a vector at each place. The values from windows start at the addresses `passed`, plus the number of
+    /// elements in `further` for each place.
     fn store_places(&mut self, split: &Split, memory: &TileMemory, places: &[At], passed: &[Reg], further: &[usize]) {
         let width = usize::from(self.variant.width);
         let mut values: Vec<Vec<Vec<Reg>>> = Vec::with_capacity(places.len());

@@ -8,18 +8,18 @@ use crate::expr::program::{Instruction, Program, What};
 /// The most values that windows pass on.
 const PASSED: usize = 2;
 
-/// The parts of a program, by instruction. What is uniform is in neither.
+/// The parts of a program, by instruction. Uniform values are in neither part.
 pub(super) struct Split {
-    /// Computed of a window.
+    /// The instructions that are computed from a window.
     pub(super) window: Vec<bool>,
-    /// Computed at the places of vectors.
+    /// The instructions that are computed at the places of vectors.
     pub(super) rest: Vec<bool>,
     /// The values of windows that results or the rest need.
     pub(super) passed: Vec<usize>,
 }
 
 impl Split {
-    /// `None` if windows would pass on nothing, or too much.
+    /// Returns `None` if windows would pass on no values, or too many.
     pub(super) fn new(program: &Program, uniform: &[bool]) -> Option<Self> {
         let local = of_windows(program, uniform);
         let code = &program.code;
@@ -30,7 +30,7 @@ impl Split {
             if uniform[at] || rest[at] || passed.contains(&at) {
                 continue;
             }
-            // An element at its own place is read again: that costs less than a way through shared memory.
+            // An element at its own place is read again, because this is cheaper than shared memory.
             if local[at] && !matches!(code[at].what, What::Load(_)) {
                 passed.push(at);
                 continue;
@@ -54,7 +54,7 @@ impl Split {
     }
 }
 
-/// The instructions that windows can compute.
+/// Returns which instructions windows can compute.
 fn of_windows(program: &Program, uniform: &[bool]) -> Vec<bool> {
     let mut local = vec![false; program.code.len()];
     for (at, one) in program.code.iter().enumerate() {
@@ -71,12 +71,12 @@ fn of_windows(program: &Program, uniform: &[bool]) -> Vec<bool> {
     local
 }
 
-/// Whether an operator takes few instructions, and cannot fail: windows past the end of a row compute too.
+/// Returns whether an operator takes few instructions and cannot fail. Windows past the end of a row compute, too.
 fn is_light(op: Op, one: &Instruction) -> bool {
     is_cheap(op) && (!op.divides() || op == Op::Div && !one.dtype.is_integer())
 }
 
-/// The values that are the same for all elements, as the kernel finds them.
+/// Returns which values are the same for all elements. The kernel finds the same values.
 pub(super) fn uniform(program: &Program, operands: &[Way]) -> Vec<bool> {
     let mut operand_of = vec![usize::MAX; program.inputs.len()];
     let loads = program.inputs.iter().enumerate().filter(|(_, input)| !input.gathered);

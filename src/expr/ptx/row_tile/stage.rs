@@ -12,22 +12,22 @@ use crate::expr::layout::shape::MAX_RANK;
 use crate::expr::neighbours::neighbour::Rule;
 use crate::expr::program::{Program, What};
 
-/// A row of an input, with what is outside of it by a rule.
+/// A row of an input, together with the elements outside of the row, by a rule.
 pub(super) struct StagedRow {
     pub(super) input: u32,
     pub(super) rule: Rule,
     pub(super) dtype: DType,
-    /// The distance from the tile's first element to the first that is held, whole vectors.
+    /// The distance from the tile's first element to the first staged element. It is a number of whole vectors.
     pub(super) low: isize,
-    /// Elements, whole vectors.
+    /// The number of elements, which are whole vectors.
     len: usize,
-    /// Where it begins in the tile's shared memory.
+    /// The offset of the row in the tile's shared memory.
     pub(super) offset: usize,
 }
 
-/// A value that windows pass on: one for each element of the tile.
+/// A value that windows pass on. There is one for each element of the tile.
 pub(super) struct Passed {
-    /// Its instruction.
+    /// The number of the value's instruction.
     pub(super) at: usize,
     pub(super) dtype: DType,
     pub(super) offset: usize,
@@ -38,9 +38,9 @@ pub(super) struct TileMemory {
     pub(super) staged: Vec<StagedRow>,
     pub(super) passed: Vec<Passed>,
     pub(super) bytes: usize,
-    /// From the first to the last element that are read for one, of the input of which these are most.
+    /// The length of the longest footprint: from the first to the last element that is read for one element.
     pub(super) reach: usize,
-    /// Whether half of the elements between are read.
+    /// Whether at least half of the elements in each footprint are read.
     pub(super) is_dense: bool,
 }
 
@@ -69,19 +69,19 @@ impl TileMemory {
         Self { staged, passed, bytes, reach, is_dense }
     }
 
-    /// What holds the neighbours of an input by a rule, or its own elements.
+    /// Returns the number of the staged row with the neighbours of an input by a rule, or with its own elements.
     pub(super) fn of(&self, input: u32, rule: Option<Rule>) -> usize {
         let holds = |staged: &StagedRow| staged.input == input && rule.is_none_or(|rule| staged.rule == rule);
         self.staged.iter().position(holds).expect("what windows read is staged")
     }
 }
 
-/// What is read of a row for one element.
+/// The elements of a row that are read for one element.
 struct Footprint {
     /// The first and the last distance.
     low: isize,
     high: isize,
-    /// Elements that are read.
+    /// The number of elements that are read.
     reads: usize,
 }
 
@@ -91,7 +91,7 @@ impl Footprint {
     }
 }
 
-/// What is read of each input by a rule.
+/// Returns the footprint of each input and rule.
 fn footprints(program: &Program, split: &Split, apart: &[Option<Apart>; MAX_RANK]) -> BTreeMap<(u32, Rule), Footprint> {
     let inner = apart[0].map_or(0, |apart| usize::from(apart.axis));
     let mut footprints: BTreeMap<(u32, Rule), Footprint> = BTreeMap::new();
@@ -116,7 +116,7 @@ fn footprints(program: &Program, split: &Split, apart: &[Option<Apart>; MAX_RANK
         }
     }
     for input in own {
-        // By any rule it is inside.
+        // The element is inside, so any rule is right.
         let rule = footprints.keys().find(|(of, _)| *of == input).map_or(Rule::Clamp, |(_, rule)| *rule);
         let known = footprints.entry((input, rule)).or_insert(Footprint { low: 0, high: 0, reads: 0 });
         (known.low, known.high) = (known.low.min(0), known.high.max(0));
@@ -125,7 +125,8 @@ fn footprints(program: &Program, split: &Split, apart: &[Option<Apart>; MAX_RANK
     footprints
 }
 
-/// A type that is copied for so many elements of some bytes, and how many of it. One element is one.
+/// Returns the type in which this number of elements of some bytes is copied, and how many values of that type there are. A single element
+/// is one value.
 fn words(count: usize, size: usize) -> (DType, usize) {
     match (count, count * size) {
         (1, 8) => (DType::U64, 1),
@@ -135,14 +136,14 @@ fn words(count: usize, size: usize) -> (DType, usize) {
     }
 }
 
-/// How a tile's threads copy elements.
+/// The source and the target of a copy by a tile's threads.
 struct RowSource {
     operand: usize,
-    /// Where the input's row begins.
+    /// The address of the input's row.
     row: Reg,
-    /// The index of the first element that is held, which may be outside.
+    /// The index of the first staged element, which may be outside.
     first: Reg,
-    /// Where that goes.
+    /// The address in shared memory of that element.
     to: Reg,
     threads: usize,
 }
@@ -176,7 +177,7 @@ impl Kernel<'_> {
         self.e.place(&both);
     }
 
-    /// All is inside: vector by vector, several at once.
+    /// Copies a row that is inside, vector by vector, with several vectors at once.
     fn stage_inside(&mut self, staged: &StagedRow, source: &RowSource, thread: Reg, vector: usize) {
         const AT_ONCE: usize = 8;
         let (inner, size) = (usize::from(self.variant.rank) - 1, staged.dtype.size());
@@ -193,7 +194,7 @@ impl Kernel<'_> {
                 let begin = round * source.threads;
                 let (mut from, mut to, mut offset) = (from, to, begin * bytes);
                 if begin + source.threads > count {
-                    // The last vectors are copied by several threads.
+                    // Several threads copy the last vectors.
                     let own = self.e.op_with(Class::B32, "add.u32", &[thread], begin);
                     let own = self.e.op_with(Class::B32, "min.u32", &[own], count - 1);
                     let index =
@@ -214,7 +215,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// Some is outside: each element by its index, in a loop of the tile's threads.
+    /// Copies a row of which some elements are outside. The tile's threads copy each element by its index, in a loop.
     fn stage_anywhere(&mut self, staged: &StagedRow, source: &RowSource, thread: Reg) {
         const AT_ONCE: usize = 4;
         let inner = usize::from(self.variant.rank) - 1;
@@ -230,12 +231,12 @@ impl Kernel<'_> {
         self.e.place(&again);
         let mut values = Vec::new();
         for number in 0..AT_ONCE {
-            // The last element is copied by several threads.
+            // Several threads copy the last element.
             let element = self.e.op_with(Class::B32, "add.u32", &[own], number * source.threads);
             let element = self.e.op_with(Class::B32, "min.u32", &[element], staged.len - 1);
             let at = self.e.op(Class::B32, "add.s32", &[source.first, element]);
             let (at, inside) = self.turned_back(staged.rule, at, inner, spare);
-            // Past the halo, which is more than a step of the rule away, any element will do.
+            // Places past the halo are more than one step of the rule away. Any element will do for them.
             let at = self.e.op_with(Class::B32, "max.s32", &[at], -spare[0]);
             let at = self.e.op(Class::B32, "min.s32", &[at, last]);
             let from = self.indexed(source.operand, inner, source.row, at);

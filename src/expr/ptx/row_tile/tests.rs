@@ -1,4 +1,4 @@
-//! Kernels of row tiles, run by a machine for PTX, against loops.
+//! Tests kernels of row tiles. A machine for PTX runs them, and the results are compared with loops.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -20,7 +20,7 @@ fn stream() -> Stream {
     Device::emulator().stream().expect("a stream of the emulator")
 }
 
-/// The kernel of an assignment, and what it reads.
+/// Returns the kernel of an assignment, and the views that it reads.
 #[track_caller]
 fn written<T: Scalar>(target: &Tensor<T>, value: &Expr<T>, always: bool) -> Result<(KernelText, Vec<Arc<View>>)> {
     let (lowered, targets) = (lower([&value.node]), [&target.view]);
@@ -29,8 +29,8 @@ fn written<T: Scalar>(target: &Tensor<T>, value: &Expr<T>, always: bool) -> Resu
     Ok((kernel, lowered.inputs))
 }
 
-/// Assigns by a kernel that the machine runs: of row tiles wherever these can be, or as it is chosen. Returns whether it had tiles, and
-/// how often lanes waited for a bank.
+/// Runs an assignment's kernel on the machine. With `always`, the kernel has row tiles if they are possible; otherwise, it has them if they
+/// are chosen. Returns whether it had tiles, and how often lanes waited for a bank.
 #[track_caller]
 fn assign<T: Scalar>(target: &Tensor<T>, value: &Expr<T>, always: bool) -> Result<(bool, usize)> {
     let (KernelText { text, mut words, blocks, threads, tiled }, reads) = written(target, value, always)?;
@@ -45,7 +45,7 @@ fn assign<T: Scalar>(target: &Tensor<T>, value: &Expr<T>, always: bool) -> Resul
     Ok((tiled, machine.conflicts()))
 }
 
-/// The index that is read for one, by the boundary's definition; none for the constant.
+/// Returns the index that is read for an index, by the definition of the boundary. Returns `None` for the constant.
 fn index(at: isize, len: isize, boundary: usize) -> Option<usize> {
     let within = |at: isize, period: isize| at.rem_euclid(period);
     let mirrored = |at: isize, period: isize| if at < len { at } else { period - at };
@@ -67,7 +67,7 @@ fn boundary<T: Sample>(number: usize) -> Boundary<T> {
 
 trait Sample: Summed + PartialEq + Debug {
     fn number(number: usize) -> Self;
-    /// Products are added in order.
+    /// Adds the products in order.
     fn sum(terms: impl Iterator<Item = (Self, Self)>) -> Self;
 }
 macro_rules! elements {
@@ -96,7 +96,7 @@ elements! {
     u64, u64: x => (x as u64).wrapping_mul(0x9357_9135_7913_5791), |x| x, u64::wrapping_add, u64::wrapping_mul, |x| x;
 }
 
-/// `len` numbers that look random, by a fixed rule.
+/// Returns `len` numbers that look random, by a fixed rule.
 fn numbers<T: Sample>(len: usize, seed: usize) -> Vec<T> {
     let mut state = seed as u64 * 7919 + 1;
     (0..len)
@@ -107,7 +107,7 @@ fn numbers<T: Sample>(len: usize, seed: usize) -> Vec<T> {
         .collect()
 }
 
-/// What `convolve` gives, by a loop.
+/// Returns the results of `convolve`, computed by a loop.
 fn sums<T: Sample>(data: &[T], len: usize, weights: &[T], origin: isize, boundary: usize) -> Vec<T> {
     let rows = data.chunks(len.max(1));
     rows.flat_map(|row| {
@@ -121,7 +121,7 @@ fn sums<T: Sample>(data: &[T], len: usize, weights: &[T], origin: isize, boundar
     .collect()
 }
 
-/// Compares a kernel with loops; false if the boundary does not take the weights.
+/// Compares a kernel with loops. Returns whether it had row tiles. Also returns false if the boundary does not take the weights.
 fn holds<T: Sample>(shape: &[usize], width: usize, origin: isize, rule: usize, always: bool) -> Result<bool> {
     let stream = stream();
     let len = shape[shape.len() - 1];
@@ -235,7 +235,7 @@ fn many_weights_of_every_type() -> Result<()> {
     Ok(())
 }
 
-/// As they are chosen, without being asked for.
+/// Row tiles are chosen here; the test does not ask for them.
 #[test]
 fn the_widest_sums_are_tiled() -> Result<()> {
     assert!(holds::<f32>(&[6200], 2048, 1024, 0, false)?);
@@ -244,10 +244,10 @@ fn the_widest_sums_are_tiled() -> Result<()> {
     assert!(holds::<f16>(&[4097], 2048, 2047, 3, false)?);
     assert!(holds::<i32>(&[4000], 2047, 1023, 2, false)?);
     assert!(holds::<f32>(&[1 << 13], 33, 16, 0, false)?);
-    // Short rows, and narrow footprints, are not.
+    // Short rows and narrow footprints are not tiled.
     assert!(!holds::<f32>(&[8, 100], 33, 16, 0, false)?);
     assert!(!holds::<f32>(&[1 << 13], 5, 2, 0, false)?);
-    // Nor are few neighbours that are far apart.
+    // A few neighbours that are far apart are not tiled, either.
     let (stream, len) = (stream(), 1 << 13);
     let [x, y] = [0; 2].map(|_| Tensor::<f32>::zeros(&stream, len).unwrap());
     assert!(!assign(&y, &stencil(&x, Boundary::Clamp, |n| n.at(-500) + n.at(500)), false)?.0);
@@ -258,7 +258,7 @@ fn the_widest_sums_are_tiled() -> Result<()> {
 #[test]
 fn the_largest_tiles_leave_memory_to_functions() -> Result<()> {
     let stream = stream();
-    // One tile, and two tiles, of exactly 48 KiB.
+    // These have one tile, and two tiles, of exactly 48 KiB.
     for (len, width) in [(8192, 6145), (4608, 3073)] {
         let [x, y] = [0; 2].map(|_| Tensor::<f32>::zeros(&stream, len).unwrap());
         let value = convolve(&x, &vec![0.5f32; width], width as isize / 2, Boundary::Clamp);
@@ -270,7 +270,7 @@ fn the_largest_tiles_leave_memory_to_functions() -> Result<()> {
     Ok(())
 }
 
-/// What many tensors have at a thread's three vectors is more than registers hold.
+/// The values of many tensors at a thread's three vectors take more registers than there are.
 #[test]
 fn many_tensors_are_read_vector_by_vector() -> Result<()> {
     const MANY: usize = 40;
@@ -301,7 +301,7 @@ fn sums_without_tiles_are_the_same() -> Result<()> {
     Ok(())
 }
 
-/// What is around a sum, and what it is of.
+/// Operations on a sum, and operations on its elements, are in the same kernel.
 #[test]
 fn what_is_around_sums_fuses() -> Result<()> {
     let stream = stream();
@@ -323,7 +323,7 @@ fn what_is_around_sums_fuses() -> Result<()> {
             agree(&(sum(&x, 0).contract() * &z + &row), &shape)?;
             agree(&(sum(&x, 2) + sum(&z, 4)), &shape)?;
             agree(&(sum(&x, 2) + sum(&x, 4) * 2.0 + element_index::<f32>()), &shape)?;
-            // One for the whole row, and along the other axis.
+            // This tensor has one element for the whole row, and more along the other axis.
             agree(&(sum(&x, 3) * &z.slice((.., 0..1))? + &x), &shape)?;
         }
         let (x, z) = (&x, &z);
@@ -336,7 +336,7 @@ fn what_is_around_sums_fuses() -> Result<()> {
     Ok(())
 }
 
-/// Columns, every second element, and rows that begin anywhere.
+/// The tensors are columns, every second element, and rows that begin anywhere.
 #[test]
 fn tensors_that_do_not_lie_in_rows() -> Result<()> {
     let stream = stream();
@@ -391,7 +391,7 @@ fn lanes_wait_for_no_bank() -> Result<()> {
     Ok(())
 }
 
-/// The accesses of 16 bytes of a space.
+/// Returns the number of accesses of 16 bytes to a space.
 fn vectors(text: &str, access: &str) -> usize {
     text.matches(&format!("{access}.v4.b32")).count() + text.matches(&format!("{access}.v2.b64")).count()
 }
@@ -403,7 +403,7 @@ fn windows_are_read_once_by_vectors() -> Result<()> {
     for width in [9, 33, 64] {
         let value = convolve(&x, &vec![0.5f32; width], width as isize / 2, Boundary::Clamp).contract();
         let (KernelText { text, .. }, _) = written(&y, &value, false)?;
-        // From the first vector to the last of a window of 12 elements, and three vectors of sums.
+        // These are the vectors of the window of 12 elements. Three more vectors are read for the sums.
         let before = (width / 2).next_multiple_of(4);
         let window = (before + width - width / 2 + 11).div_ceil(4);
         assert_eq!(vectors(&text, "ld.shared"), window + 3 + 1, "{width} weights");

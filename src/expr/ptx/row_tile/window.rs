@@ -15,25 +15,25 @@ use super::{RowTile, Split, TileThread, VECTOR};
 use crate::expr::dtype::DType;
 use crate::expr::program::What;
 
-/// What a thread has read of its window: vectors of a tile, by number.
+/// The vectors of its window that a thread has read, by tile and number.
 #[derive(Default)]
 struct Window {
-    /// By tile: where the thread's elements begin.
+    /// The address of the thread's first element, by tile.
     bases: Vec<Reg>,
     vectors: BTreeMap<(usize, usize), Vec<Reg>>,
 }
 
-/// A weighted sum in the making.
+/// A weighted sum that is not finished.
 struct Sliding {
-    /// Of what is read, and of the sum.
+    /// The type of the elements that are read, and the type of the sum.
     from: DType,
     dtype: DType,
     contracted: bool,
-    /// Elements of a vector.
+    /// The number of elements of a vector.
     vector: usize,
-    /// Elements before the first of the window in its first vector.
+    /// The number of elements before the window's first element in its first vector.
     pad: usize,
-    /// The window's first vector, and the weights.
+    /// The address of the window's first vector, and the address of the weights.
     window: Reg,
     weights: Reg,
     space: &'static str,
@@ -41,14 +41,14 @@ struct Sliding {
 }
 
 impl Sliding {
-    /// The vectors that so many weights take part in.
+    /// Returns the number of vectors that are multiplied by this number of weights.
     fn vectors(&self, weights: usize) -> usize {
         (self.pad + weights + self.sums.len() - 2) / self.vector + 1
     }
 }
 
 impl Kernel<'_> {
-    /// Computes what windows pass on, and stores it to shared memory.
+    /// Computes the values that windows pass on, and stores them to shared memory.
     pub(super) fn pass_windows(&mut self, split: &Split, memory: &TileMemory, tile: RowTile, place: &TileThread) {
         let each = usize::from(tile.each);
         let mut window = Window::default();
@@ -88,7 +88,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// Reads the elements that a value is, if it is elements that were not read.
+    /// Reads the elements of a value from the window, if the value is elements that are not read yet.
     fn read_window(
         &mut self,
         values: &mut [Vec<Reg>],
@@ -102,7 +102,7 @@ impl Kernel<'_> {
             What::Load(input) => (memory.of(input, None), 0),
             What::Neighbour(input, shift) => {
                 let shift = self.program.shifts[shift as usize];
-                // The innermost axis of the tensor is that of the nest, in its direction.
+                // The innermost axis of the tensor is the innermost axis of the nest, in the same direction.
                 (memory.of(input, Some(shift.rule)), shift.by[0])
             }
             _ => return,
@@ -110,7 +110,7 @@ impl Kernel<'_> {
         values[at] = self.window_at(window, memory, tile, staged, by);
     }
 
-    /// The elements at a distance from the thread's own.
+    /// Returns the elements at a distance from the thread's own elements.
     fn window_at(
         &mut self,
         window: &mut Window,
@@ -133,7 +133,7 @@ impl Kernel<'_> {
             .collect()
     }
 
-    /// The weighted sums at the thread's elements, of a tile that begins for it at an address.
+    /// Returns the weighted sums at the thread's elements. In the staged row, these elements begin at an address.
     fn slide(
         &mut self,
         number: u32,
@@ -167,7 +167,7 @@ impl Kernel<'_> {
         if rounds > 0 {
             self.slide_around(sliding, &mut window, rounds);
         }
-        // What is left is less than once around.
+        // The rest is less than once around the ring.
         for step in 0..steps % ring {
             window[(step + ring - 1) % ring] = self.next_vector(sliding, step + ring - 1);
             self.add_step(sliding, &window, step, vector);
@@ -181,7 +181,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// The loop: so many times around the ring.
+    /// Writes the loop, which goes around the ring `rounds` times.
     fn slide_around(&mut self, sliding: &Sliding, window: &mut [Vec<Reg>], rounds: usize) {
         let (ring, elements) = (window.len(), window.len() * sliding.vector);
         let bytes = elements * sliding.from.size();

@@ -1,4 +1,4 @@
-//! The steps of one phase: a row of each.
+//! Computes the steps of one phase: one row of each step.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,29 +8,30 @@ use super::{Outside, StepsKernel};
 use crate::expr::neighbours::neighbour::Rule;
 use crate::expr::program::What;
 
-/// What a step reads.
+/// The rows and elements that a step reads.
 struct Level<'a> {
     /// The rows that the step before keeps, by number.
     ring: &'a [Vec<Reg>],
     phase: usize,
     /// The row that is computed.
     row: Reg,
-    /// Rows at a distance, as the rule has them.
+    /// The rows at a distance, with the rule applied.
     rows: BTreeMap<isize, Vec<Reg>>,
     /// Elements of other lanes: by row, lane and element.
     shuffled: BTreeMap<(isize, isize, usize), Reg>,
 }
 
-/// What is known of a lane's columns where some are outside.
+/// The columns of a lane in a strip that has columns outside.
 struct Edge {
     inside: Vec<Reg>,
-    /// The lane that has what is read in place of a column, and its element.
+    /// For each column, the lane and the element that are read in its place.
     lanes: Vec<Reg>,
     elements: Vec<Reg>,
 }
 
 impl StepsKernel<'_> {
-    /// Computes and keeps a row of each step, and stores that of the last. `newest` is the row that was loaded.
+    /// Computes a row of each step. Keeps the rows for the next step, and stores the row of the last step. `newest` is the row that was
+    /// loaded.
     pub(super) fn write_levels(&mut self, rings: &[Vec<Vec<Reg>>], phase: usize, newest: Reg) {
         let alike = match self.form.outside {
             Outside::Nothing | Outside::Rule(Rule::Periodic) => self.form.others.is_empty(),
@@ -41,7 +42,7 @@ impl StepsKernel<'_> {
         }
         let (steps, reach) = (self.form.steps, self.form.reach[1]);
         let (slow, done) = (self.e.label(), self.e.label());
-        // All rows that are read are inside.
+        // The fast code needs all rows that are read to be inside.
         let low = self.e.op_with(Class::Pred, "setp.lt.s32", &[newest], (steps + 1) * reach);
         let high = self.e.op(Class::Pred, "setp.ge.s32", &[newest, self.extent(1)]);
         let edge = self.warp().edge;
@@ -84,7 +85,7 @@ impl StepsKernel<'_> {
         }
     }
 
-    /// The results of a step, as they are held.
+    /// Returns the results of a step, as registers hold them.
     fn results(&mut self, level: &mut Level<'_>, slow: bool) -> Vec<Reg> {
         let width = self.form.width;
         let mut values: Vec<Vec<Reg>> = Vec::with_capacity(self.program.code.len());
@@ -128,7 +129,7 @@ impl StepsKernel<'_> {
         each.into_iter().map(|value| self.held(value)).collect()
     }
 
-    /// The elements at a distance along columns and rows.
+    /// Returns the elements at a distance along columns and rows.
     fn neighbours(&mut self, level: &mut Level<'_>, [across, down]: [isize; 2], slow: bool) -> Vec<Reg> {
         let width = self.form.width as isize;
         let row = self.row_at(level, down, slow);
@@ -152,7 +153,7 @@ impl StepsKernel<'_> {
             .collect()
     }
 
-    /// What another lane has; `by` says which, and what becomes of lanes that there are not.
+    /// Reads a value of another lane. `by` says which lane, and what happens if this lane does not exist.
     fn shuffle(&mut self, way: &str, value: Reg, by: &str) -> Reg {
         let name = format!("shfl.sync.{way}.b32");
         let by = format!("{by}, 0xffffffff");
@@ -173,13 +174,14 @@ impl StepsKernel<'_> {
         }
     }
 
-    /// The row at a distance from that which is computed: what the step before has of it, or of the one that the rule reads.
+    /// Returns the row at a distance from the computed row, as the step before has it. For a row outside, it is the row that the rule
+    /// reads.
     fn row_at(&mut self, level: &mut Level<'_>, down: isize, slow: bool) -> Vec<Reg> {
         if let Some(row) = level.rows.get(&down) {
             return row.clone();
         }
         let (kept, reach) = (self.form.kept() as isize, self.form.reach[1] as isize);
-        // The newest row is `reach` below that which is computed.
+        // The newest row is `reach` below the computed row.
         let of = |by: isize| &level.ring[(level.phase as isize + by - reach).rem_euclid(kept) as usize];
         let mut row = of(down).clone();
         if let (Outside::Rule(rule), true) = (self.form.outside, slow && down != 0 && self.form.outside != PERIODIC) {
@@ -219,7 +221,7 @@ impl StepsKernel<'_> {
         edge
     }
 
-    /// Sets the columns outside to what the rule reads there.
+    /// Sets the columns outside to the values that the rule reads there.
     fn set_outside(&mut self, edge: &Edge, values: &mut [Reg]) {
         let before = values.to_vec();
         for (element, value) in values.iter_mut().enumerate() {
@@ -243,7 +245,7 @@ impl StepsKernel<'_> {
         }
     }
 
-    /// Leaves elements around an interior as they are.
+    /// Keeps the elements around an interior unchanged.
     fn keep_frame(&mut self, level: &Level<'_>, values: &mut [Reg]) {
         let Outside::Frame { before, after } = self.form.outside else { return };
         let own = (level.phase + self.form.kept() - self.form.reach[1]) % self.form.kept();

@@ -1,18 +1,19 @@
-//! Kernels of several steps of a stencil, with one read and one write of memory.
+//! Kernels of several steps of a stencil. They read and write memory once.
 //!
-//! A warp has a strip of columns: each lane holds a few that lie side by side, `width`. The warp goes down the rows. It loads a row, and
-//! then computes one row of each step: that of step `s` lies `s * reach` rows above, where all rows that it reads are known. Each step
-//! keeps as many rows in registers as the footprint is high. Neighbours in other lanes come by shuffles, so there is no shared memory and
-//! no barrier. The outermost columns of a strip, and the rows before and after a warp's own, are the halo: they are computed by several
-//! warps, and each step makes what is right of them smaller by the reach.
+//! A warp has a strip of columns, and each lane has `width` columns side by side. The warp goes down the rows. It loads a row, and then
+//! computes one row of each step. The row of step `s` is `s * reach` rows above, where all rows that it reads are known. Each step keeps
+//! the rows of one footprint in registers. Neighbours in other lanes come by shuffles, so there is no shared memory and no barrier. The
+//! outermost columns of a strip, and the rows before and after a warp's own rows, are the halo. Several warps compute the halo, and after
+//! each step, less of it is right: the right part shrinks by the reach.
 //!
-//! Registers rotate by name: the loop's body has as many phases as a step keeps rows, and in each phase a row takes the registers of the
-//! oldest one. A result is copied there, since it may be a register of the step before, which its own row goes on to need.
+//! Registers rotate by name. The loop's body has one phase for each row that a step keeps. In each phase, a new row takes the registers of
+//! the oldest row. Results are copied there, because a result may be in a register of the step before, and that step's own row still needs
+//! this register.
 //!
-//! What is outside of the tensor is read by the rule at every step. Where a warp's rows and columns are all inside, which is nearly
-//! everywhere, the code has no rule. Elsewhere a row outside is chosen among those that the step keeps, and columns outside, which the
-//! strip has beside its own, are set after each step, by shuffles. A periodic tensor goes on outside as it is, if it is read so. Of an
-//! interior stencil the places around it keep their elements at every step.
+//! Each step reads elements outside of the tensor by the rule. If all rows and columns of a warp are inside, which is the case nearly
+//! everywhere, the code has no rule. Elsewhere, a row outside is chosen from the rows that the step keeps. Columns outside are a part of
+//! the strip, and are set by shuffles after each step. A periodic tensor needs none of this, because its halo is loaded by the rule and is
+//! then computed like all other places. For an interior stencil, the places around the interior keep their elements at every step.
 
 mod levels;
 mod rows;
@@ -25,80 +26,80 @@ use crate::expr::dtype::DType;
 use crate::expr::neighbours::neighbour::Rule;
 use crate::expr::program::{Program, What};
 
-/// Lanes of a warp.
+/// The number of lanes of a warp.
 pub(crate) const LANES: usize = 32;
-/// Threads of a block.
+/// The number of threads of a block.
 pub(crate) const THREADS: usize = 128;
 
-/// Blocks of a multiprocessor, at least. Without a number, `ptxas` spills a few bytes to make room for one block more.
+/// The least number of blocks of a multiprocessor. Without this number, `ptxas` spills a few bytes to make room for one more block.
 const BLOCKS: usize = 2;
-/// Rows that are loaded ahead where a step keeps one row only.
+/// The number of rows that are loaded ahead if a step keeps only one row.
 const AHEAD: usize = 4;
 
-/// What a kernel of steps is, beside its program. The first of two axes is that of columns, the second that of rows.
+/// The form of a kernel of steps; the program is apart from it. The first of two axes is that of columns, the second that of rows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct StepsForm {
     pub(crate) steps: usize,
-    /// Columns of a lane, a power of two.
+    /// The number of columns of a lane. It is a power of two.
     pub(crate) width: usize,
-    /// How far away neighbours are, on either side.
+    /// The largest distance of a neighbour on either side.
     pub(crate) reach: [usize; 2],
     pub(crate) outside: Outside,
-    /// Counted from the tensor's innermost.
+    /// The axes, counted from the tensor's innermost axis.
     pub(crate) axes: [usize; 2],
     /// The number of other axes.
     pub(crate) batch: usize,
     pub(crate) dtype: DType,
     /// The input that is stepped, if it is read.
     pub(crate) state: Option<u32>,
-    /// Whether rows are read and written by vectors; then they have a whole number of them.
+    /// Whether rows are read and written as vectors. Then they consist of whole vectors.
     pub(crate) vector: bool,
     /// The other inputs, in order.
     pub(crate) others: Vec<Other>,
 }
 
-/// What is done about places outside.
+/// What happens at places outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Outside {
     /// Nothing is read there.
     Nothing,
     Rule(Rule),
-    /// So many places at the ends of both axes keep their elements.
+    /// These numbers of places at the ends of both axes keep their elements.
     Frame {
         before: [usize; 2],
         after: [usize; 2],
     },
 }
 
-/// How an input that is not stepped lies.
+/// The layout of an input that is not stepped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Other {
     Single,
-    /// By vectors along a row.
+    /// The input is read as vectors along a row.
     Row,
     Strided,
 }
 
-/// What a kernel of steps takes. Operands are the source, the target, and the other inputs; axes are columns, rows, and others.
+/// A parameter of a kernel of steps. Operands are the source, the target, and the other inputs. Axes are columns, rows, and the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepsParam {
     Address(usize),
-    /// In bytes.
+    /// The stride of an operand along an axis, in bytes.
     Stride(usize, usize),
     Extent(usize),
-    /// Strips of columns, and chunks of rows, into which the tensor is cut.
+    /// The number of strips of columns. The next parameter is the number of chunks of rows. The tensor is cut into these.
     Strips,
     Chunks,
-    /// Rows of a chunk.
+    /// The number of rows of a chunk.
     Rows,
-    /// Of the whole grid.
+    /// The number of warps of the whole grid.
     Warps,
     Scalar(usize),
     Control,
 }
 
 impl StepsForm {
-    /// What the kernel takes, in order.
+    /// Returns the kernel's parameters, in order.
     pub(crate) fn words(&self, program: &Program) -> Vec<StepsParam> {
         let axes = 2 + self.batch;
         let mut words = Vec::new();
@@ -115,28 +116,28 @@ impl StepsForm {
         words
     }
 
-    /// Columns of a strip that are halo, on either side: whole vectors.
+    /// Returns the number of columns of the halo on either side of a strip. They are whole vectors.
     pub(crate) fn halo(&self) -> usize {
         (self.steps * self.reach[0]).next_multiple_of(self.width)
     }
 
-    /// Columns of a strip that are its own.
+    /// Returns the number of columns of a strip outside of its halo.
     pub(crate) fn columns(&self) -> Option<usize> {
         (LANES * self.width).checked_sub(2 * self.halo()).filter(|&columns| columns > 0)
     }
 
-    /// Rows that a step keeps.
+    /// Returns the number of rows that a step keeps.
     pub(crate) fn kept(&self) -> usize {
         2 * self.reach[1] + 1
     }
 
-    /// Phases of the loop.
+    /// Returns the number of phases of the loop.
     pub(crate) fn phases(&self) -> usize {
         if self.reach[1] == 0 { AHEAD } else { self.kept() }
     }
 }
 
-/// The text of a kernel.
+/// Returns the text of a kernel.
 pub(crate) fn kernel(program: &Program, form: &StepsForm, arch: u32, layout: u64) -> Result<String, NoKernel> {
     let (target, version) = target_of(arch);
     let e = Emitter::new(target, version);
@@ -169,19 +170,19 @@ struct StepsKernel<'a> {
     warp: Option<Warp>,
 }
 
-/// What a warp has all the time.
+/// The values that a warp keeps for its whole run.
 #[derive(Clone)]
 struct Warp {
-    /// Of the lane's first column: its index, and the strip's.
+    /// The index of the lane's first column, and the index of the strip's first column.
     column: Reg,
     first_column: Reg,
-    /// The columns that are the strip's own.
+    /// The first column of the strip outside of its halo, and the end of these columns.
     own: [Reg; 2],
-    /// Whether the strip has columns outside, or such as keep their elements.
+    /// Whether the strip has columns that are outside, or that keep their elements.
     edge: Reg,
-    /// The rows of the chunk.
+    /// The first row of the chunk, and the end of its rows.
     rows: [Reg; 2],
-    /// Where operands begin, and where they do at the lane's first column; none of single ones.
+    /// The address of each operand, and its address at the lane's first column. It is `None` for single operands.
     bases: Vec<Option<(Reg, Reg)>>,
 }
 
@@ -198,7 +199,7 @@ impl StepsKernel<'_> {
         self.warp.as_ref().expect("written first")
     }
 
-    /// Loads the parameters; returns their declarations.
+    /// Loads the parameters. Returns their declarations.
     fn take_params(&mut self) -> Result<String, NoKernel> {
         let (mut text, mut bytes) = (String::new(), 0usize);
         let words = self.form.words(self.program);
@@ -255,7 +256,7 @@ impl StepsKernel<'_> {
         op!(self.e, "ret;");
     }
 
-    /// Quotient and remainder.
+    /// Returns the quotient and the remainder.
     fn divide(&mut self, dividend: Reg, divisor: Reg) -> (Reg, Reg) {
         let class = Class::B32;
         let quotient = self.e.op(class, "div.u32", &[dividend, divisor]);
@@ -263,7 +264,8 @@ impl StepsKernel<'_> {
         (quotient, self.e.op(class, "sub.u32", &[dividend, product]))
     }
 
-    /// The warp's strip and chunk. Chunks of a strip follow each other. The outermost strips, whose rules take time, come first.
+    /// Computes the warp's strip and chunk. The chunks of a strip follow each other. The outermost strips come first, because their rules
+    /// take time.
     fn write_warp(&mut self, number: Reg, lane: Reg) {
         let class = Class::B32;
         let (rest, chunk) = self.divide(number, self.argument(StepsParam::Chunks));
@@ -317,14 +319,14 @@ impl StepsKernel<'_> {
         self.warp = Some(Warp { column, first_column, own, edge, rows, bases });
     }
 
-    /// An address so many strides further on.
+    /// Returns an address, moved by `index` strides.
     fn moved(&mut self, address: Reg, index: Reg, stride: StepsParam) -> Reg {
         let stride = self.argument(stride);
         let index = self.e.op(Class::B64, "cvt.s64.s32", &[index]);
         self.e.op(Class::B64, "mad.lo.s64", &[index, stride, address])
     }
 
-    /// Computes what is the same for all elements.
+    /// Computes the values that are the same for all elements.
     fn write_uniform(&mut self) {
         for (at, instruction) in self.program.code.iter().enumerate() {
             self.uniform[at] = match instruction.what {
@@ -349,12 +351,13 @@ impl StepsKernel<'_> {
         }
     }
 
-    /// The number of an input among those that are not stepped.
+    /// Returns the number of an input among the inputs that are not stepped.
     fn other(&self, input: u32) -> usize {
         input as usize - usize::from(self.form.state.is_some_and(|state| state < input))
     }
 
-    /// The class of registers that hold elements: of `bool` no predicates, which are few and cannot be shuffled.
+    /// Returns the class of registers that hold elements. For `bool`, these are not predicates, because predicates are few and cannot be
+    /// shuffled.
     fn held_class(&self) -> Class {
         match Class::of(self.form.dtype) {
             Class::Pred => Class::B32,
@@ -362,7 +365,7 @@ impl StepsKernel<'_> {
         }
     }
 
-    /// A value as it is held.
+    /// Returns a value as registers hold it.
     fn held(&mut self, value: Reg) -> Reg {
         match value.class {
             Class::Pred => self.e.op_with(Class::B32, "selp.b32", &[], format_args!("1, 0, {value}")),
@@ -370,7 +373,7 @@ impl StepsKernel<'_> {
         }
     }
 
-    /// What is held as a value.
+    /// Returns the value of a register that holds an element.
     fn value_of(&mut self, held: Reg) -> Reg {
         match self.form.dtype {
             DType::Bool => self.e.op_with(Class::Pred, "setp.ne.u32", &[held], 0),
@@ -378,7 +381,7 @@ impl StepsKernel<'_> {
         }
     }
 
-    /// `a` where `which` is true, else `b`; as they are held.
+    /// Returns `a` if `which` is true, and `b` otherwise, as registers hold them.
     fn chosen(&mut self, which: Reg, a: Reg, b: Reg) -> Reg {
         self.e.op(a.class, &format!("selp.{}", a.class.ptx()), &[a, b, which])
     }

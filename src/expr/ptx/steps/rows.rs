@@ -1,4 +1,4 @@
-//! The rows of a warp: the loop over them, their loads and stores.
+//! The rows of a warp: the loop over the rows, their loads and their stores.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use crate::expr::dtype::DType;
 use crate::expr::neighbours::neighbour::Rule;
 
 impl StepsKernel<'_> {
-    /// Goes down the rows.
+    /// Writes the loop over the rows.
     pub(super) fn write_rows(&mut self) {
         let (class, width, phases) = (self.held_class(), self.form.width, self.form.phases());
         let (steps, reach) = (self.form.steps, self.form.reach[1]);
@@ -16,7 +16,7 @@ impl StepsKernel<'_> {
         let rows = |kernel: &mut Self, count: usize| -> Vec<Vec<Reg>> {
             (0..count).map(|_| (0..width).map(|_| kernel.zero(class)).collect()).collect()
         };
-        // Of each step the rows that it keeps, and those that are loaded ahead.
+        // Each step has the rows that it keeps. Other rows are loaded ahead.
         let rings: Vec<Vec<Vec<Reg>>> = (0..steps).map(|_| rows(self, kept)).collect();
         let ahead = rows(self, phases);
         let [start, end] = self.warp().rows;
@@ -51,7 +51,7 @@ impl StepsKernel<'_> {
         }
     }
 
-    /// The index that is read in place of one on either side: inside, whatever it is of.
+    /// Returns the index that the rule reads in place of an index. It is always inside.
     pub(super) fn index(&mut self, at: Reg, axis: usize) -> Reg {
         let (class, extent) = (Class::B32, self.extent(axis));
         let rule = match self.form.outside {
@@ -82,20 +82,20 @@ impl StepsKernel<'_> {
         self.e.op(class, "min.s32", &[near, last])
     }
 
-    /// The column of a lane's element.
+    /// Returns the column of a lane's element.
     pub(super) fn column(&mut self, element: usize) -> Reg {
         let first = self.warp().column;
         if element == 0 { first } else { self.e.op_with(Class::B32, "add.s32", &[first], element) }
     }
 
-    /// Whether an index is inside.
+    /// Returns whether an index is inside.
     pub(super) fn is_inside(&mut self, at: Reg, axis: usize) -> Reg {
         let extent = self.extent(axis);
-        // Negative ones are large.
+        // Negative indices are large as unsigned numbers.
         self.e.op(Class::Pred, "setp.lt.u32", &[at, extent])
     }
 
-    /// Loads the row `at` of the source, unless it is `last` or after that; of one outside, any.
+    /// Loads the row `at` of the source, unless it is `last` or after it. If the row is outside, it loads a row inside.
     fn load_row(&mut self, at: Reg, last: Reg, into: &[Reg]) {
         let (dtype, vector) = (self.form.dtype, self.form.vector);
         let (slow, done) = (self.e.label(), self.e.label());
@@ -134,7 +134,7 @@ impl StepsKernel<'_> {
         }
     }
 
-    /// A lane's elements of a row of an operand, all inside.
+    /// Loads a lane's elements of a row of an operand. All are inside.
     fn load_inside(&mut self, operand: usize, dtype: DType, row: Reg, vector: bool) -> Vec<Reg> {
         let (_, at_column) = self.warp().bases[operand].expect("no single operand");
         let mut address = self.moved(at_column, row, StepsParam::Stride(operand, 1));
@@ -152,7 +152,7 @@ impl StepsKernel<'_> {
             .collect()
     }
 
-    /// An element of an operand.
+    /// Loads an element of an operand.
     fn load_at(&mut self, operand: usize, dtype: DType, row: Reg, column: Reg) -> Reg {
         let (base, _) = self.warp().bases[operand].expect("no single operand");
         let address = self.moved(base, row, StepsParam::Stride(operand, 1));
@@ -160,7 +160,7 @@ impl StepsKernel<'_> {
         self.e.load("global", dtype, address, 0, 1)[0]
     }
 
-    /// What an input that is not stepped has for a row's elements; `slow` where some are outside.
+    /// Loads the elements of a row of an input that is not stepped. `slow` says that some elements may be outside.
     pub(super) fn load_other(&mut self, other: usize, dtype: DType, row: Reg, slow: bool) -> Vec<Reg> {
         let operand = 2 + other;
         if !slow {
@@ -176,7 +176,7 @@ impl StepsKernel<'_> {
             .collect()
     }
 
-    /// An index that other inputs have.
+    /// Returns the index at which other inputs are read for an index. For a frame, it is inside the frame.
     fn index_of_other(&mut self, at: Reg, axis: usize) -> Reg {
         let Outside::Frame { before, after } = self.form.outside else { return self.index(at, axis) };
         let last = self.e.op_with(Class::B32, "sub.s32", &[self.extent(axis)], 1 + after[axis]);
@@ -184,7 +184,7 @@ impl StepsKernel<'_> {
         self.e.op(Class::B32, "min.s32", &[near, last])
     }
 
-    /// Stores a row of the last step, if it is one of the chunk's.
+    /// Stores a row of the last step, if it is a row of the chunk.
     pub(super) fn store_row(&mut self, row: Reg, values: &[Reg]) {
         let (dtype, [start, end], first) = (self.form.dtype, self.warp().own, self.warp().rows[0]);
         let skip = self.e.label();
@@ -204,7 +204,7 @@ impl StepsKernel<'_> {
             }
             let text = self.e.body.len();
             self.e.store("global", dtype, address, 0, values);
-            // Lanes of the halo have no stores; the warp stays together.
+            // Lanes of the halo do not store. The warp stays together.
             let stores = self.e.body.split_off(text).replace("    st.", &format!("    @{own} st."));
             self.e.body.push_str(&stores);
         }
