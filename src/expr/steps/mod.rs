@@ -1,7 +1,7 @@
 //! Steps: a stencil that is applied many times, with few passes over memory.
 //!
-//! [`stepped`] finds the tensor that is stepped and checks the footprint; [`passes`] makes the passes, each of one step or of several;
-//! [`tile`] says how a kernel of several steps lies over the tensor, and `ptx/steps` writes it.
+//! [`stepped`] finds the stepped tensor and checks the footprint. [`passes`] makes the passes, each of one step or of several steps.
+//! [`tile`] places a kernel of several steps over the tensor, and `ptx/steps` writes the kernel.
 
 pub(crate) mod passes;
 pub(crate) mod stepped;
@@ -13,31 +13,31 @@ use super::dtype::Scalar;
 use super::graph::{Expr, Kind, arguments};
 
 impl<T: Scalar> Expr<T> {
-    /// This stencil, applied `count` times: an assignment of its own.
+    /// Applies this stencil `count` times. This is an assignment of its own.
     ///
-    /// The expression is one step. The tensor that it reads beside each place is stepped: each step reads the result of the step before
-    /// in its place. All results are rounded to the element type, so that they are bit for bit those of `count` assignments between two
-    /// tensors. No steps are a copy, and one step is the assignment of the expression.
+    /// The expression is one step. The stepped tensor is the tensor that the expression reads beside each place. In its place, each step
+    /// reads the result of the step before. All results are rounded to the element type. So they have the same bits as those of `count`
+    /// assignments between two tensors. Zero steps are a copy, and one step is the assignment of the expression.
     ///
-    /// Other tensors may be read in their own places, and stay as they are. They have the shape of the stepped tensor, or broadcast to it;
-    /// beside an interior stencil they have the shape of the interior.
+    /// A step may read other tensors in their own places. They keep their values. They have the shape of the stepped tensor, or broadcast
+    /// to it. Beside an interior stencil, they have the shape of the interior.
     ///
-    /// The result has the shape of the stepped tensor, also for [`Boundary::Interior`](super::Boundary::Interior): places that have
+    /// The result has the shape of the stepped tensor, also for [`Boundary::Interior`](super::Boundary::Interior). Places that have
     /// neighbours outside keep their elements.
     ///
-    /// On a GPU a kernel computes several steps with one read and one write of memory, if the neighbours are along one or two axes and the
-    /// function is arithmetic, without divisions of integers and without elementary functions. Each warp has a strip of columns: it loads
-    /// row after row, and keeps the rows that the next steps need in registers. The host chooses how many steps a kernel takes, by what
-    /// its halo costs; more steps are several kernels. For other stencils, and on the CPU, each step is a pass of its own. Passes take
-    /// turns between the target and memory of their own, as large as the target. While they run, the target holds the results of earlier
-    /// steps.
+    /// On a GPU, a kernel computes several steps with one read and one write of memory, if two conditions hold. The neighbours must be
+    /// along one or two axes, and the function must be arithmetic, without divisions of integers and without elementary functions. Each
+    /// warp has a strip of columns. It loads row after row, and keeps the rows that the next steps need in registers. The host chooses the
+    /// number of steps of a kernel by the cost of the kernel's halo. More steps are several kernels. For other stencils, and on the CPU,
+    /// each step is a pass of its own. Passes take turns between the target and temporary memory that is as large as the target. While they
+    /// run, the target holds the results of earlier steps.
     ///
-    /// A [`SplitTensor`](super::SplitTensor) is stepped into one that is split in the same way. Each step is a pass of its own, before which
-    /// devices get the rows of others that a step reads; the host does not wait between steps, unless the step
+    /// A [`SplitTensor`](super::SplitTensor) is stepped into a tensor that is split in the same way. Each step is a pass of its own. Before
+    /// the pass, devices get the rows of other devices that the step reads. The host does not wait between steps, unless the step
     /// [gathers](super::gather). All passes are checked and prepared before the first one. Passes take turns between the target and memory
-    /// as large as it is, with room around the shards; or between two of these, if the target was made without
-    /// [room](super::SplitTensor::uninit_with_halo) for the rows around. A stepped tensor without such room is copied once. Tensors beside an
-    /// interior stencil are split as others of their shape: they are copied once to where the places are.
+    /// as large as the target, with room around the shards. If the target was made without [room](super::SplitTensor::uninit_with_halo) for
+    /// the rows around, they take turns between two such memories. A stepped tensor without such room is copied once. Tensors beside an
+    /// interior stencil are split like other tensors of their shape. They are copied once to the devices that have the places.
     ///
     /// ```
     /// use kernel_primitives::Device;
@@ -74,20 +74,20 @@ impl<T: Scalar> Expr<T> {
     ///
     /// # Errors
     ///
-    /// Returns none itself. The call that assigns it returns [`Error::Expression`](primitives_host::Error::Expression):
+    /// This returns no error itself. The call that assigns it returns [`Error::Expression`](primitives_host::Error::Expression):
     ///
-    /// - `BadStencil` if the expression reads several tensors beside each place, or reads the stepped one other than by the stencil; if
-    ///   it is not a stencil, or is one of an interior stencil, or of interior stencils with several footprints; if a step's result
-    ///   has another type than the stepped tensor; if steps are inside an expression or beside other assignments; if there are more
-    ///   than 2^24 steps.
+    /// - `BadStencil` if the expression reads several tensors beside each place, or reads the stepped tensor other than by the stencil.
+    ///   Also if the expression is not a stencil, if it is a stencil of an interior stencil, or if it has interior stencils with several
+    ///   footprints. Also if a step's result has another type than the stepped tensor, if steps are inside an expression or beside other
+    ///   assignments, or if there are more than 2^24 steps.
     /// - `BadShape` if the target has another shape than the stepped tensor.
     /// - `Overlap` if the target has elements in common with the stepped tensor.
-    /// - `BadSplit` if the target is split and the stepped tensor is not, or the other way round; if both, or other tensors of the
-    ///   step, are split in different ways.
+    /// - `BadSplit` if one of the target and the stepped tensor is split and the other is not. Also if both are split in different ways, or
+    ///   if other tensors of the step are.
     ///
     /// # Source
     ///
-    /// Temporal tiles in registers: AN5D (Matsumura and others, 2020), EBISU (Zhang and others, 2023).
+    /// The kernels are temporal tiles in registers, as in AN5D (Matsumura and others, 2020) and EBISU (Zhang and others, 2023).
     pub fn steps(self, count: usize) -> Self {
         Self::new(Kind::Steps(count), arguments([self.node]))
     }

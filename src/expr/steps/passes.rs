@@ -1,4 +1,4 @@
-//! Passes: the kernels of steps, which take turns between the target and memory of their own.
+//! Passes: the kernels of steps. They take turns between the target and temporary memory.
 
 use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,25 +16,25 @@ use crate::expr::layout::nest::Nest;
 use crate::expr::layout::shape::Layout;
 use crate::expr::program::{Lowered, lower, lower_fixed};
 
-/// The steps among assignments, if there are any.
+/// Returns the steps among assignments, if there are any.
 pub(crate) fn steps_among(roots: &[Arc<Node>]) -> Option<&Arc<Node>> {
     roots.iter().find(|root| matches!(root.kind, Kind::Steps(_)))
 }
 
-/// How an assignment of steps is made.
+/// The passes of an assignment of steps.
 pub(crate) struct Schedule {
     place: &'static Location<'static>,
     passes: Vec<StepsPass>,
-    /// By number, in order.
+    /// The numbers of the passes, in order.
     order: Vec<u32>,
     /// The first pass that computes steps.
     first: usize,
     text: String,
-    /// Held while the passes are enqueued, which share memory.
+    /// The lock that is held while the passes are enqueued, because they share memory.
     turn: Mutex<()>,
 }
 
-/// From one memory to another.
+/// A pass from one memory to another.
 pub(super) struct StepsPass {
     pub(super) target: Arc<View>,
     pub(super) work: Work,
@@ -47,7 +47,7 @@ pub(super) enum Work {
     Tile(Box<StepsTile>),
 }
 
-/// How schedules are made.
+/// The options for making schedules.
 #[derive(Clone, Copy)]
 pub(crate) struct Options {
     /// Whether scalars are constants.
@@ -66,7 +66,7 @@ pub(crate) enum Tiles {
 }
 
 impl Tiles {
-    /// On a GPU, or elsewhere.
+    /// Returns the choice for a GPU, or for another device.
     pub(crate) fn on(gpu: bool) -> Self {
         if gpu { Self::WherePaid } else { Self::Never }
     }
@@ -75,7 +75,7 @@ impl Tiles {
 /// The most steps of one assignment.
 const MOST: usize = 1 << 24;
 
-/// Checks that so many steps of a tensor, which leave a frame alone, may be assigned to a target.
+/// Checks that this number of steps of a tensor, which leave a frame unchanged, may be assigned to a target.
 pub(in crate::expr) fn check(count: usize, frame: Option<Frame>, [target, state]: [AnyView; 2]) -> Result<(), Refusal> {
     let (shape, to) = (state.shape(), target.shape());
     if to != shape {
@@ -96,7 +96,7 @@ pub(in crate::expr) fn check(count: usize, frame: Option<Frame>, [target, state]
 }
 
 impl Schedule {
-    /// How `roots`, among which are steps, are assigned to `targets`.
+    /// Makes the schedule that assigns `roots` to `targets`. There are steps among `roots`.
     pub(crate) fn new(
         place: &'static Location<'static>,
         targets: &[&Arc<View>],
@@ -119,7 +119,7 @@ impl Schedule {
         match count {
             0 => making.copy(state, target)?,
             _ if state.layout.shape.elements() == Some(0) => {
-                // Checked, and nothing to do.
+                // The assignment is checked, and there is nothing to compute.
                 making.pass(&stepped.inner(target), stepped.step_of(state))?;
             }
             _ => making.steps(&stepped, target, count)?,
@@ -135,12 +135,12 @@ impl Schedule {
         self.order.iter().try_for_each(|&pass| self.passes[pass as usize].run(self.place, &self.text))
     }
 
-    /// The text of the first kernel that computes a step.
+    /// Returns the text of the first kernel that computes a step.
     pub(crate) fn text(&self, arch: u32) -> Result<String> {
         self.passes[self.first].text(arch)
     }
 
-    /// The passes in order.
+    /// Returns the passes in order.
     #[cfg(test)]
     pub(super) fn passes(&self) -> impl Iterator<Item = &StepsPass> {
         self.order.iter().map(|&pass| &self.passes[pass as usize])
@@ -177,7 +177,7 @@ impl Making<'_> {
         if self.options.fixed { lower_fixed([value]) } else { lower([value]) }
     }
 
-    /// A pass of one step, or a copy; its number.
+    /// Adds a pass of one step, or a copy, and returns its number.
     fn pass(&mut self, target: &Arc<View>, value: Arc<Node>) -> Result<u32> {
         let lowered = self.lower(&value);
         let nest = prepare(self.place, &[target], &lowered, &|| vec![self.root])?;
@@ -189,20 +189,20 @@ impl Making<'_> {
         self.passes.len() as u32 - 1
     }
 
-    /// A copy at the end.
+    /// Appends a copy.
     fn copy(&mut self, from: &Arc<View>, to: &Arc<View>) -> Result<()> {
         let number = self.pass(to, element_of(from))?;
         self.order.push(number);
         Ok(())
     }
 
-    /// Steps at the end.
+    /// Appends passes of steps.
     fn then(&mut self, order: &[u32]) {
         self.first = self.first.or(order.first().copied());
         self.order.extend(order);
     }
 
-    /// Copies what no step changes.
+    /// Copies the elements that no step changes.
     fn copy_around(&mut self, stepped: &Stepped, to: &Arc<View>) -> Result<()> {
         let parts = stepped.around(&stepped.state).into_iter().zip(stepped.around(to));
         for (from, part) in parts.collect::<Vec<(Layout, Layout)>>() {
@@ -212,13 +212,13 @@ impl Making<'_> {
     }
 
     fn steps(&mut self, stepped: &Stepped, target: &Arc<View>, count: usize) -> Result<()> {
-        // What is read beside the stepped tensor must not be in the memory of steps in between.
+        // The tensors that are read beside the stepped tensor must not be in the memory of steps in between.
         let step = self.lower(&stepped.step_of(&stepped.state));
         let free = !step.inputs.iter().any(|view| overlaps(view, target));
-        // Any mistake is found before memory is taken.
+        // All mistakes are found before memory is taken.
         prepare(self.place, &[&stepped.inner(target)], &step, &|| vec![self.root])?;
         if stepped.frame.is_some() {
-            // Around the interior the target is written, too.
+            // The target is written around the interior, too.
             prepare(self.place, &[target], &self.lower(&element_of(&stepped.state)), &|| vec![self.root])?;
         }
         if free && count > 1 {
@@ -269,7 +269,8 @@ impl Making<'_> {
     }
 }
 
-/// Makes passes from `state` through all buffers, of so many steps each: their numbers, in order. Those that were made before come again.
+/// Makes passes from `state` through all buffers. Each pass has its number of steps. Returns the numbers of the passes, in order. A pass
+/// that was made before is used again.
 pub(in crate::expr) fn between<V>(
     state: &Arc<V>,
     buffers: &[&Arc<V>],
@@ -295,17 +296,18 @@ pub(in crate::expr) fn between<V>(
     Ok(order)
 }
 
-/// A view's element at the place that is computed.
+/// Returns the expression of a view's element at the computed place.
 pub(in crate::expr) fn element_of(view: &Arc<View>) -> Arc<Node> {
     node(Kind::View(view.clone()), view.dtype, arguments([]))
 }
 
-/// How much memory of their own so many passes need, as large as the target each.
+/// Returns the number of temporary memories that this number of passes needs. Each is as large as the target.
 pub(in crate::expr) fn memories(passes: usize, free: bool) -> usize {
     passes.saturating_sub(1).min(if free { 1 } else { 2 })
 }
 
-/// Where so many passes write: the last one to the target, as those before alternately if it is `free`.
+/// Returns the memory that each pass writes to. The last pass writes to the target. If the target is `free`, every second pass before it
+/// also does.
 pub(in crate::expr) fn turns<'a, V>(own: &'a [V], target: &'a V, passes: usize, free: bool) -> Vec<&'a V> {
     (1..=passes)
         .map(|pass| match passes - pass {
@@ -317,7 +319,7 @@ pub(in crate::expr) fn turns<'a, V>(own: &'a [V], target: &'a V, passes: usize, 
         .collect()
 }
 
-/// Memory of the shape and type of `like`.
+/// Takes temporary memory with the shape and type of `like`.
 fn temporary(like: &View) -> Result<Arc<View>> {
     let (stream, layout) = (&like.stream, Layout::contiguous(like.layout.shape));
     let elements = layout.shape.elements().unwrap_or(usize::MAX);
@@ -326,7 +328,7 @@ fn temporary(like: &View) -> Result<Arc<View>> {
     Ok(Arc::new(View { storage, stream, layout, dtype: like.dtype, spare: None, origin: None }))
 }
 
-/// Of the device, or of a common one where it is the emulator's.
+/// Returns the number of multiprocessors of the device, or a common number for the emulator.
 fn multiprocessors(view: &View) -> usize {
     const COMMON: usize = 132;
     let device = view.stream.device();

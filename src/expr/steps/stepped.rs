@@ -1,4 +1,4 @@
-//! What is stepped: found in the graph of one step.
+//! Finds the stepped tensor in the graph of one step.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use crate::expr::split::{Beside, SplitView};
 pub(super) struct Stepped {
     /// One step.
     value: Arc<Node>,
-    /// What is stepped.
+    /// The stepped tensor.
     pub(super) state: Arc<View>,
-    /// Of an interior stencil: the places that keep their elements.
+    /// For an interior stencil: the places that keep their elements.
     pub(super) frame: Option<Frame>,
 }
 
@@ -27,7 +27,7 @@ fn refusal<T>(reason: impl Into<String>) -> Result<T, Refusal> {
     Err((ExpressionErrorKind::BadStencil, reason.into()))
 }
 
-/// A tensor of one device, or one that is split over devices.
+/// A tensor of one device, or a tensor that is split over devices.
 #[derive(Clone)]
 pub(in crate::expr) enum AnyView {
     Whole(Arc<View>),
@@ -57,7 +57,7 @@ impl AnyView {
         }
     }
 
-    /// Whether both may have an element in common.
+    /// Returns whether both may have an element in common.
     pub(in crate::expr) fn overlaps(&self, other: &Self) -> bool {
         self.parts().iter().any(|a| other.parts().iter().any(|b| overlaps(a, b)))
     }
@@ -70,14 +70,14 @@ impl AnyView {
     }
 }
 
-/// What the leaves of a graph read.
+/// The tensors that the leaves of a graph read.
 #[derive(Default)]
 struct Reads {
-    /// Beside the place.
+    /// The tensors that are read beside the place.
     beside: Vec<AnyView>,
-    /// In the place, by a stencil.
+    /// The tensors that a stencil reads in the place.
     by_stencil: Vec<AnyView>,
-    /// In the place.
+    /// The tensors that are read in the place, without a stencil.
     own: Vec<AnyView>,
     gathered: Vec<AnyView>,
     frames: Vec<Frame>,
@@ -114,7 +114,7 @@ impl Reads {
                 add(if is_beside { &mut self.beside } else { &mut self.by_stencil }, AnyView::Split(view.clone()));
             }
             Kind::Neighbour(view, _) | Kind::Weighted(view, _) => self.stencil(view, true),
-            // A neighbour that is outside wherever it starts has its source as an argument.
+            // A neighbour that is outside from every place has become a constant, with its source as an argument.
             Kind::Constant(_) => match node.arguments().next().map(|source| &source.kind) {
                 Some(Kind::View(view)) => self.stencil(view, false),
                 Some(Kind::Split(view)) => add(&mut self.by_stencil, AnyView::Split(view.clone())),
@@ -134,7 +134,7 @@ impl Reads {
         self.refused.get_or_insert((ExpressionErrorKind::BadStencil, reason.into()));
     }
 
-    /// An interior stencil on a tensor of a shape: whether it reads beside the place.
+    /// Adds an interior stencil on a tensor of a shape. Returns whether it reads beside the place.
     fn interior(&mut self, frame: Frame, shape: &Shape) -> bool {
         if !self.frames.contains(&frame) {
             self.frames.push(frame);
@@ -142,7 +142,7 @@ impl Reads {
         frame.is_along(shape)
     }
 
-    /// A stencil on `view`.
+    /// Adds a stencil on `view`.
     fn stencil(&mut self, view: &Arc<View>, beside: bool) {
         let mut view = view;
         while let Some(origin) = &view.origin {
@@ -164,16 +164,16 @@ fn add(views: &mut Vec<AnyView>, view: AnyView) {
     }
 }
 
-/// What is stepped, wherever it is, and what else a step reads.
+/// The stepped tensor, on one device or split, and the other tensors that a step reads.
 pub(in crate::expr) struct Found {
     pub(in crate::expr) state: AnyView,
-    /// Of an interior stencil: the places that keep their elements.
+    /// For an interior stencil: the places that keep their elements.
     pub(in crate::expr) frame: Option<Frame>,
     reads: Reads,
 }
 
 impl Found {
-    /// In the graph of one step.
+    /// Finds them in the graph of one step.
     pub(in crate::expr) fn of(value: &Arc<Node>) -> Result<Self, Refusal> {
         let reads = Reads::of(value);
         if let Some(refused) = &reads.refused {
@@ -215,7 +215,7 @@ impl Found {
         Ok(Self { state, frame, reads })
     }
 
-    /// Checks that the stepped tensor is read by the stencil alone, or by views of which `is_in_place` says that a step has them.
+    /// Checks that only the stencil reads the stepped tensor, except for views for which `is_in_place` says that a step has them.
     pub(in crate::expr) fn check(&self, is_in_place: impl Fn(&AnyView) -> bool) -> Result<(), Refusal> {
         let Self { state, frame, reads } = self;
         let others = reads.own.iter().chain(&reads.by_stencil);
@@ -231,7 +231,7 @@ impl Found {
         Ok(())
     }
 
-    /// Whether something else than the stepped tensor that a step reads has elements of a target.
+    /// Returns whether a step reads elements of a target by a tensor other than the stepped one.
     pub(in crate::expr) fn reads_of(&self, target: &AnyView) -> bool {
         let Reads { beside, by_stencil, own, gathered, .. } = &self.reads;
         let mut all = beside.iter().chain(by_stencil).chain(own).chain(gathered);
@@ -240,7 +240,7 @@ impl Found {
 }
 
 impl Stepped {
-    /// What is stepped by `value`, which is of one device.
+    /// Finds the tensor that `value` steps. It must be a tensor of one device.
     pub(super) fn new(value: &Arc<Node>) -> Result<Self, Refusal> {
         let found = Found::of(value)?;
         let AnyView::Whole(state) = &found.state else {
@@ -254,17 +254,17 @@ impl Stepped {
         Ok(stepped)
     }
 
-    /// The places of `view` that are computed.
+    /// Returns the places of `view` that are computed.
     pub(super) fn inner(&self, view: &Arc<View>) -> Arc<View> {
         self.frame.map_or_else(|| view.clone(), |frame| part(view, &frame, &[0; MAX_RANK]))
     }
 
-    /// The parts of a view around those places.
+    /// Returns the parts of a view around the computed places.
     pub(super) fn around(&self, view: &Arc<View>) -> Vec<Layout> {
         self.frame.map_or_else(Vec::new, |frame| frame.around(&view.layout))
     }
 
-    /// One step of what is in `source`, which has the shape of the stepped tensor.
+    /// Returns one step of the elements in `source`, which has the shape of the stepped tensor.
     pub(super) fn step_of(&self, source: &Arc<View>) -> Arc<Node> {
         let inner = self.inner(&self.state);
         with_leaves(&self.value, |kind| match kind {
@@ -283,7 +283,7 @@ impl Stepped {
         })
     }
 
-    /// One step at a place of the stepped tensor, whose neighbours are all read by shifts.
+    /// Returns one step at a place of the stepped tensor. Shifts read all neighbours of the place.
     pub(super) fn shifted(&self) -> Arc<Node> {
         let inner = self.inner(&self.state);
         let read = |by: [isize; MAX_RANK]| match by {
@@ -300,14 +300,14 @@ impl Stepped {
         })
     }
 
-    /// Which part of the stepped tensor an interior stencil reads by this view, if it is one.
+    /// Returns the part of the stepped tensor that an interior stencil reads by this view, if it reads one.
     fn inside(&self, view: &View) -> Option<Inside> {
         let origin = view.origin.as_ref().filter(|origin| origin.view.same_as(&self.state))?;
         origin.inside.filter(|inside| !inside.frame.is_empty())
     }
 }
 
-/// The graph of a step with other leaves.
+/// Returns the graph of a step with other leaves.
 pub(in crate::expr) fn with_leaves(value: &Arc<Node>, leaf: impl Fn(&Kind) -> Option<Kind>) -> Arc<Node> {
     rewritten(value, |node, new| match leaf(&node.kind) {
         Some(kind) => Arc::new(Node { kind, dtype: node.dtype, arguments: new }),
@@ -316,18 +316,20 @@ pub(in crate::expr) fn with_leaves(value: &Arc<Node>, leaf: impl Fn(&Kind) -> Op
 }
 
 impl Frame {
-    /// Whether all places are inside.
+    /// Returns whether the frame is empty, so that all places are inside.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self { before: [0; MAX_RANK], after: [0; MAX_RANK] }
     }
 
-    /// Whether a tensor of a shape has several indices along an axis that has places outside; else all places read its one index.
+    /// Returns whether a tensor of a shape has several indices along an axis that has places outside. Otherwise, all places read the only
+    /// index of that axis.
     fn is_along(&self, shape: &Shape) -> bool {
         let around = self.before.iter().zip(&self.after).map(|(before, after)| before + after);
         shape.iter().rev().zip(around).any(|(&extent, around)| extent > 1 && around > 0)
     }
 
-    /// The parts of a tensor that are not inside: slabs at the ends of each axis, of what is inside along the axes before.
+    /// Returns the parts of a tensor that are not inside: slabs at the ends of each axis. A slab has only the indices along earlier axes
+    /// that are inside.
     pub(crate) fn around(&self, whole: &Layout) -> Vec<Layout> {
         let (mut parts, rank) = (Vec::new(), whole.shape.rank());
         let mut rest = *whole;
@@ -347,7 +349,7 @@ impl Frame {
     }
 }
 
-/// What is inside of a frame, at a distance.
+/// Returns the inside of a frame, moved by a distance.
 pub(in crate::expr) fn part(view: &Arc<View>, frame: &Frame, by: &[isize; MAX_RANK]) -> Arc<View> {
     let Layout { shape, strides, mut offset } = view.layout;
     let rank = shape.rank();

@@ -1,4 +1,4 @@
-//! Kernels of several steps, run by a machine for PTX, against assignments of one step each.
+//! Tests kernels of several steps. A machine for PTX runs them, and the results are compared with assignments of one step each.
 
 use std::ops::Range;
 use std::panic::Location;
@@ -21,7 +21,7 @@ fn bytes_of(view: &View) -> Range<u64> {
     start..start + view.storage.len() as u64
 }
 
-/// Runs the kernel of a pass.
+/// Runs the kernel of a pass. Returns its number of steps.
 fn run(pass: &StepsPass) -> Result<usize> {
     let Work::Tile(tile) = &pass.work else { panic!("a pass of one step") };
     let machine = Machine::new(&tile.text(90)?);
@@ -33,7 +33,7 @@ fn run(pass: &StepsPass) -> Result<usize> {
     Ok(tile.form.steps)
 }
 
-/// Assigns `count` steps by kernels as they are chosen; false if there are no such.
+/// Assigns `count` steps by kernels of the given choice. Returns false if there are no such kernels.
 #[track_caller]
 fn assign_tiles<T: Scalar>(target: &Tensor<T>, step: Expr<T>, count: usize, choice: Choice) -> Result<bool> {
     let options = Options { fixed: false, tiles: Tiles::Always(choice) };
@@ -83,7 +83,7 @@ fn tensor<T: Small>(stream: &Stream, shape: &[usize], numbers: &mut Numbers) -> 
     Tensor::from_slice(stream, shape, &data)
 }
 
-/// One assignment a step.
+/// Computes the steps with one assignment for each.
 fn one_by_one<T: Small>(
     u: &Tensor<T>,
     step: &dyn Fn(&Tensor<T>) -> Expr<T>,
@@ -142,7 +142,7 @@ fn case(numbers: &mut Numbers) -> Case {
     }
 }
 
-/// Whether a kernel was run.
+/// Compares a case's kernel with single steps. Returns whether a kernel was run.
 fn holds<T: Small + std::fmt::Debug>(case: &Case, numbers: &mut Numbers) -> Result<bool> {
     let stream = Device::emulator().stream()?;
     let Case { shape, offsets, count, choice, .. } = case;
@@ -183,7 +183,7 @@ fn holds<T: Small + std::fmt::Debug>(case: &Case, numbers: &mut Numbers) -> Resu
             let terms = offsets.iter().enumerate().map(|(at, by)| n.at(by.clone()) * T::small(at + 3));
             terms.reduce(|sum, term| sum - term).unwrap()
         };
-        // A pure shift too, which is a register of the step before.
+        // A single offset makes a pure shift, whose result is a register of the step before.
         let value = if offsets.len() == 1 {
             stencil(now, boundary, |n| n.at(offsets[0].clone()))
         } else {
@@ -193,7 +193,7 @@ fn holds<T: Small + std::fmt::Debug>(case: &Case, numbers: &mut Numbers) -> Resu
     };
     let target = Tensor::<T>::zeros(&stream, &shape[..])?;
     let Ok(ran) = assign_tiles(&target, step(&u), *count, *choice) else {
-        // As one step is.
+        // A single step is a mistake, too.
         assert!(Tensor::<T>::uninit(&stream, &shape[..])?.assign(step(&u)).is_err());
         return Ok(false);
     };
@@ -234,7 +234,7 @@ fn kernels_compute_what_single_steps_do() -> Result<()> {
     Ok(())
 }
 
-/// Rows of several strips and chunks, as on a GPU.
+/// The tensor has rows of several strips and chunks, as on a GPU.
 #[test]
 fn the_heat_equation_over_several_strips() -> Result<()> {
     let stream = Device::emulator().stream()?;
@@ -251,7 +251,7 @@ fn the_heat_equation_over_several_strips() -> Result<()> {
     Ok(())
 }
 
-/// Of `bool`, which registers hold as numbers.
+/// Registers hold elements of `bool` as numbers.
 #[test]
 fn steps_of_bool() -> Result<()> {
     let stream = Device::emulator().stream()?;
@@ -270,7 +270,7 @@ fn steps_of_bool() -> Result<()> {
     Ok(())
 }
 
-/// What the cost model takes for the heat equation, of one tensor large and one small.
+/// Checks the choice of the cost model for the heat equation, for one large and one small tensor.
 #[test]
 fn steps_of_a_kernel_are_chosen() -> Result<()> {
     let stream = Device::emulator().stream()?;
@@ -284,7 +284,7 @@ fn steps_of_a_kernel_are_chosen() -> Result<()> {
     assert_eq!(steps(&five, 8)?, [8]);
     assert_eq!(steps(&five, 1)?, [0]);
     assert_eq!(steps(&five, 19)?.iter().sum::<usize>(), 19);
-    // Three axes are passes of one step.
+    // Stencils along three axes are passes of one step.
     let [x, y] = [0; 2].map(|_| Tensor::<f32>::zeros(&stream, [16, 16, 16]).unwrap());
     let seven = stencil(&x, Boundary::Clamp, |n| n.at([-1, 0, 0]) + n.at([0, 1, 0]) + n.at(1));
     let targets: [&Arc<View>; 1] = [&y.view];
@@ -293,7 +293,7 @@ fn steps_of_a_kernel_are_chosen() -> Result<()> {
     Ok(())
 }
 
-/// The warps of a large batch are more than 32 bits count.
+/// A large batch has more warps than 32 bits can count.
 #[test]
 fn kernels_have_no_more_warps_than_they_count() -> Result<()> {
     let stream = Device::emulator().stream()?;
@@ -309,7 +309,7 @@ fn kernels_have_no_more_warps_than_they_count() -> Result<()> {
     Ok(())
 }
 
-/// The strides of many tensors are more than a kernel takes; passes of one step merge axes, and have fewer.
+/// The strides of many tensors take more parameters than a kernel has. Passes of one step merge axes, and have fewer strides.
 #[test]
 fn kernels_take_no_more_parameters_than_there_may_be() -> Result<()> {
     let stream = Device::emulator().stream()?;

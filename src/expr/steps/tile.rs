@@ -1,4 +1,4 @@
-//! How a kernel of several steps lies over a tensor, and how many steps it takes.
+//! The placement of a kernel of several steps over a tensor, and the choice of its number of steps.
 
 use std::sync::Arc;
 
@@ -12,45 +12,45 @@ use crate::expr::program::{Lowered, Program, What};
 use crate::expr::ptx::PARAM_BYTES;
 use crate::expr::ptx::steps::{LANES, Other, Outside, StepsForm, StepsParam, THREADS};
 
-/// What there is to choose of a kernel.
+/// The values that are chosen for a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub(crate) width: usize,
     pub(crate) steps: usize,
-    /// Of a chunk; 0 for as many as suit.
+    /// The number of rows of a chunk, or 0 for the number that suits.
     pub(crate) rows: usize,
 }
 
 /// The kernels of an assignment of steps.
 pub(crate) struct Tiling {
-    /// But for the number of steps, and for how the operands lie.
+    /// The form of the kernels. It has no number of steps yet, and no layouts of the operands.
     kernel: StepsForm,
     choice: Choice,
     multiprocessors: usize,
-    /// The tensor's axes that are neither columns nor rows.
+    /// The tensor's axes that are neither the axis of columns nor the axis of rows.
     batch: Vec<usize>,
 }
 
-/// Several steps from one memory to another, in one kernel.
+/// A kernel of several steps from one memory to another.
 pub(crate) struct StepsTile {
     pub(super) form: StepsForm,
     pub(super) lowered: Arc<Lowered>,
-    /// What is read: the source, then the other inputs.
+    /// The tensors that are read: the source, then the other inputs.
     pub(super) reads: Vec<Arc<View>>,
-    /// The parameters, a word each, but for the control.
+    /// The parameters, one word each, without the control.
     pub(super) words: Vec<u64>,
     pub(super) blocks: usize,
 }
 
-/// Axes are shorter: twice an index has to fit in 32 bits.
+/// Axes are shorter than this, because twice an index has to fit in 32 bits.
 const LONGEST: usize = 1 << 30;
-/// Warps are fewer: their numbers are of 32 bits.
+/// There are fewer warps than this, because their numbers have 32 bits.
 const MOST_WARPS: f64 = (1u64 << 31) as f64;
-/// Rows that a chunk may have.
+/// The numbers of rows that a chunk may have.
 const CHUNKS: [usize; 15] = [16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096];
 
 impl Tiling {
-    /// The kernels that take the least time; `None` if passes of one step take less, or have to be.
+    /// Returns the kernels that take the least time. Returns `None` if passes of one step take less time, or if no kernel is possible.
     pub(super) fn new(lowered: &Lowered, stepped: &Stepped, count: usize, multiprocessors: usize) -> Option<Self> {
         let (mut kernel, batch) = kernel_form(lowered, stepped)?;
         let costs = Costs::new(&lowered.program, &kernel, &stepped.state.layout.shape);
@@ -68,7 +68,7 @@ impl Tiling {
         chosen.map(|choice| Self { kernel, choice, multiprocessors, batch })
     }
 
-    /// The kernels as they are chosen by others, if there are such.
+    /// Returns the kernels that the caller chooses, if they are possible.
     #[cfg(test)]
     pub(super) fn chosen(lowered: &Lowered, stepped: &Stepped, choice: Choice) -> Option<Self> {
         let (mut kernel, batch) = kernel_form(lowered, stepped)?;
@@ -77,15 +77,15 @@ impl Tiling {
         Some(Self { kernel, choice, multiprocessors: 1, batch })
     }
 
-    /// The steps of each pass: as nearly the same as they can be.
+    /// Returns the number of steps of each pass. These numbers differ by one at most.
     pub(super) fn steps_each(&self, count: usize) -> Vec<usize> {
         let passes = count.div_ceil(self.choice.steps);
         (0..passes).map(|pass| count / passes + usize::from(pass < count % passes)).collect()
     }
 }
 
-/// The kernel of a program but for its size and for how the operands lie, and the axes that are neither columns nor rows; `None` if it
-/// has none.
+/// Returns the form of a program's kernel, without its size and the layouts of the operands. Also returns the axes that are neither the
+/// axis of columns nor the axis of rows. Returns `None` if the program has no such kernel.
 fn kernel_form(lowered: &Lowered, stepped: &Stepped) -> Option<(StepsForm, Vec<usize>)> {
     let program = &lowered.program;
     let layout = &stepped.state.layout;
@@ -109,7 +109,7 @@ fn kernel_form(lowered: &Lowered, stepped: &Stepped) -> Option<(StepsForm, Vec<u
             for (reach, (&before, &after)) in reaches.iter_mut().zip(frame.before.iter().zip(&frame.after)) {
                 *reach = (*reach).max(before).max(after);
             }
-            // The axes are known below.
+            // The axes are not known yet.
             Some(frame)
         }
         (None, shifts) if shifts.iter().any(|shift| shift.rule != shifts[0].rule) => return None,
@@ -143,11 +143,11 @@ fn kernel_form(lowered: &Lowered, stepped: &Stepped) -> Option<(StepsForm, Vec<u
         vector: false,
         others: vec![Other::Strided; program.inputs.len() - usize::from(state.is_some())],
     };
-    // A word each at most.
+    // Each parameter takes one word at most.
     (8 * form.words(program).len() <= PARAM_BYTES).then_some((form, batch))
 }
 
-/// Whether an operator is a few instructions, and no call.
+/// Returns whether an operator takes a few instructions, and no call.
 fn is_plain(op: Op) -> bool {
     match op {
         Op::Math(math) => {
@@ -157,12 +157,12 @@ fn is_plain(op: Op) -> bool {
     }
 }
 
-/// What kernels cost. The unit is the time that a GPU takes for one instruction of one lane.
+/// The costs of kernels. The unit is the time that a GPU takes for one instruction of one lane.
 struct Costs {
     elements: f64,
-    /// Columns, and rows.
+    /// The number of columns, and the number of rows.
     extents: [usize; 2],
-    /// Bytes of the source and the target, and of other inputs, for an element.
+    /// The bytes of the source and the target for each element, and the bytes of the other inputs.
     moved: f64,
     others: f64,
     arithmetic: f64,
@@ -170,22 +170,22 @@ struct Costs {
 }
 
 impl Costs {
-    /// A byte that is read or written: an H100 issues 28.7 T instructions of lanes a second, and moves 3 TB.
+    /// The cost of a byte that is read or written. An H100 issues 28.7 T instructions of lanes in a second, and moves 3 TB.
     const BYTE: f64 = 9.5;
-    /// A launch, and the time until its blocks are under way: 3 microseconds.
+    /// The cost of a launch until its blocks run: 3 microseconds.
     const LAUNCH: f64 = 8.6e7;
     /// The most registers for the rows of all steps.
     const REGISTERS: usize = 116;
-    /// The most instructions of a loop's body, which has to stay in the cache.
+    /// The most instructions of a loop's body. It has to stay in the cache.
     const INSTRUCTIONS: usize = 6000;
-    /// The rows of a chunk whose halo is counted; [`chunk`] says how many there are.
+    /// The number of rows of a chunk for the cost of the halo. [`chunk`] returns the real number.
     const ROWS: usize = 256;
 
     fn new(program: &Program, form: &StepsForm, shape: &Shape) -> Self {
         let size = form.dtype.size();
         let ops = program.code.iter().filter(|one| matches!(one.what, What::Op(_))).count();
         let shuffles = program.shifts.iter().filter(|shift| shift.by[form.axes[0]] != 0).count();
-        // Values of 64 bits take two instructions for one.
+        // Values of 64 bits take two instructions each.
         let words = size.div_ceil(4);
         let inputs = program.inputs.iter().enumerate().filter(|&(input, _)| Some(input as u32) != form.state);
         Self {
@@ -198,13 +198,13 @@ impl Costs {
         }
     }
 
-    /// One step after the other.
+    /// Returns the cost of passes of one step.
     fn single(&self, count: usize) -> f64 {
         let each = (self.moved + self.others) * Self::BYTE + self.arithmetic;
         count as f64 * (self.elements * each + Self::LAUNCH)
     }
 
-    /// With as many steps a kernel as its form says; `None` if there is no such kernel.
+    /// Returns the cost of kernels with the number of steps in their form. Returns `None` if there is no such kernel.
     fn of(&self, form: &StepsForm, count: usize) -> Option<f64> {
         let columns = form.columns()?;
         let words = form.width * form.dtype.size().div_ceil(4);
@@ -229,14 +229,14 @@ impl Costs {
     }
 }
 
-/// The extent along an axis that is counted from the innermost; 1 if there is none.
+/// Returns the extent along an axis that is counted from the innermost axis. Returns 1 if there is no such axis.
 fn extent(shape: &[usize], from_innermost: usize) -> usize {
     shape.len().checked_sub(from_innermost + 1).map_or(1, |axis| shape[axis])
 }
 
-/// The rows of a chunk, so that all chunks of all strips take the least time together.
+/// Returns the number of rows of a chunk for which all chunks of all strips together take the least time.
 fn chunk(rows: usize, halo: usize, strips: usize, multiprocessors: usize) -> usize {
-    /// Warps of a multiprocessor at a time.
+    /// The number of warps of a multiprocessor at a time.
     const WARPS: usize = 12;
     let slots = (multiprocessors * WARPS).max(1);
     let time = |chunk: usize| {
@@ -247,7 +247,7 @@ fn chunk(rows: usize, halo: usize, strips: usize, multiprocessors: usize) -> usi
 }
 
 impl StepsTile {
-    /// So many steps from a source to a target, which have the shape of the stepped tensor.
+    /// Makes a kernel of `steps` steps from a source to a target. Both have the shape of the stepped tensor.
     pub(super) fn new(
         lowered: &Arc<Lowered>,
         kernel: &Tiling,
@@ -258,7 +258,7 @@ impl StepsTile {
         let mut form = StepsForm { steps, width: kernel.choice.width, ..kernel.kernel.clone() };
         let shape = &source.layout.shape;
         let rank = shape.rank();
-        // Others lie over the places that are computed.
+        // The other inputs are at the places that are computed.
         let inner = stepped.inner(source);
         let inputs = lowered.program.inputs.iter().zip(&lowered.inputs).enumerate();
         let others: Vec<Arc<View>> =
@@ -336,10 +336,10 @@ impl StepsTile {
     }
 }
 
-/// Where an operand lies.
+/// The address and the strides of an operand.
 struct Lying {
     address: u64,
-    /// In bytes, along the tensor's axes; 0 along those of one index.
+    /// The strides in bytes along the tensor's axes. A stride is 0 along an axis with a single index.
     strides: [isize; MAX_RANK],
     size: usize,
 }
@@ -355,7 +355,7 @@ impl Lying {
         Self { address: view.storage.address() + (layout.offset * size) as u64, strides, size }
     }
 
-    /// Along an axis that is counted from the innermost.
+    /// Returns the stride along an axis that is counted from the innermost axis.
     fn stride(&self, rank: usize, from_innermost: usize) -> isize {
         rank.checked_sub(from_innermost + 1).map_or(0, |axis| self.strides[axis])
     }

@@ -1,6 +1,6 @@
-//! A machine for kernels of expressions: runs their PTX on the host, a warp at a time. The places of all accesses are asserted, as is
-//! that shared memory is written before it is read. Lanes of a warp take the same branches, unless they may part: then those that are
-//! the farthest back go on first.
+//! A machine for kernels of expressions. It runs their PTX on the host, one warp at a time. It asserts the addresses of all accesses, and
+//! that shared memory is written before it is read. Lanes of a warp must take the same branches, unless they may part. If they part, the
+//! lanes that are farthest back go on first.
 
 mod operations;
 mod reader;
@@ -16,20 +16,20 @@ use reader::{Argument, Reader, parts, table};
 
 const LANES: usize = 32;
 
-/// A value of each lane, by its bits.
+/// The value of each lane, as bits.
 type Lanes = [u64; LANES];
 
 enum What {
     Return,
     Branch,
-    /// Waits for the other threads of the block, or of the warp.
+    /// A barrier for the block's threads. `WarpBarrier` is one for the warp's threads.
     Barrier,
     WarpBarrier,
-    /// Of elements of so many bytes, whose sign is extended, or not.
+    /// A load of elements of this number of bytes. The flag says whether their sign is extended.
     Load(Space, usize, bool),
-    /// Of elements of so many bytes.
+    /// A store of elements of this number of bytes.
     Store(Space, usize),
-    /// Of 32-bit integers in global memory; and whether there is a result.
+    /// An addition to a 32-bit integer in global memory. The flag says whether there is a result.
     Add(bool),
     Shuffle(Way),
     Compute(Operation),
@@ -42,7 +42,7 @@ enum Space {
     Constant,
 }
 
-/// Which lane a shuffle reads.
+/// The lane that a shuffle reads.
 enum Way {
     Down,
     Up,
@@ -53,18 +53,18 @@ struct Instruction {
     /// A predicate, and whether it is negated.
     guard: Option<(usize, bool)>,
     what: What,
-    /// Of its type.
+    /// The number of bits of its type.
     bits: u32,
     arguments: Vec<Argument>,
     text: String,
 }
 
-/// A kernel, read once.
+/// A kernel that was read once.
 pub(crate) struct Machine {
     code: Vec<Instruction>,
     labels: HashMap<String, usize>,
     registers: usize,
-    /// Addresses of variables: in shared memory, or of constants.
+    /// The addresses of variables in shared memory and of constants.
     variables: HashMap<String, u64>,
     shared: usize,
     constants: Vec<Vec<u64>>,
@@ -94,7 +94,7 @@ impl Machine {
                 labels.insert(label.to_owned(), code.len());
                 continue;
             }
-            // One launch at a time has none to wait for.
+            // There is one launch at a time, so it has no launch to wait for.
             let is_code = |line: &&str| ![".reg", "//", "griddepcontrol"].iter().any(|start| line.starts_with(start));
             let Some(line) = line.strip_suffix(';').filter(is_code) else { continue };
             if let Some(declared) = line.strip_prefix(".shared .align 16 .b8 ") {
@@ -121,18 +121,18 @@ impl Machine {
         Self { code, labels, registers, variables, shared, constants, parting: false, conflicts }
     }
 
-    /// The same for kernels in which the lanes of a warp part.
+    /// Returns the machine for kernels in which the lanes of a warp part.
     pub(crate) fn parting(self) -> Self {
         Self { parting: true, ..self }
     }
 
-    /// How often lanes wait for a bank of shared memory, in all runs so far.
+    /// Returns how often lanes waited for a bank of shared memory, in all runs so far.
     pub(crate) fn conflicts(&self) -> usize {
         self.conflicts.get()
     }
 }
 
-/// What all warps of a launch have in common.
+/// The values that all warps of a launch have in common.
 struct Given<'a> {
     threads: usize,
     /// The parameters.
@@ -142,7 +142,7 @@ struct Given<'a> {
     constants: Vec<Range<u64>>,
 }
 
-/// What a warp runs in.
+/// The surroundings of a warp.
 struct Launch<'a> {
     machine: &'a Machine,
     given: &'a Given<'a>,
@@ -212,7 +212,7 @@ impl Launch<'_> {
         std::ptr::with_exposed_provenance_mut(address as usize)
     }
 
-    /// Counts how often lanes wait for banks: lanes that access 128 bytes in all are served at once.
+    /// Counts how often lanes wait for banks. Lanes that access 128 bytes in all are served at once.
     fn count_conflicts(&self, addresses: &[u64], size: usize) {
         let words = (size / 4).max(1);
         for lanes in addresses.chunks(LANES / words) {
@@ -249,7 +249,7 @@ impl Launch<'_> {
 
     fn step(&self, instruction: &Instruction, active: &[bool; LANES], registers: &mut [Lanes]) {
         let Instruction { what, bits, arguments, text, .. } = instruction;
-        // All lanes read before any writes.
+        // All lanes read before any lane writes.
         let mut operands = [[0u64; LANES]; 4];
         if matches!(what, What::Shuffle(_) | What::Compute(_)) {
             for (operand, argument) in operands.iter_mut().zip(&arguments[1..]) {
@@ -295,7 +295,7 @@ impl Launch<'_> {
         }
     }
 
-    /// Lanes add to memory one after the other.
+    /// Adds to memory, one lane after the other.
     fn add(&self, arguments: &[Argument], has_result: bool, active: &[bool; LANES], registers: &mut [Lanes]) {
         let (to, rest) = match arguments {
             [Argument::Register(to), rest @ ..] if has_result => (Some(*to), rest),
@@ -306,7 +306,7 @@ impl Launch<'_> {
         for lane in (0..LANES).filter(|&lane| active[lane]) {
             let at = registers[*address][lane].wrapping_add(*offset);
             let memory = self.bytes(Space::Global, at, 4, true).cast::<u32>();
-            // SAFETY: bytes of a buffer, as was asserted, which is a multiple of 4; nothing else uses them meanwhile.
+            // SAFETY: these are bytes of a buffer, as the assertion says, at a multiple of 4. Nothing else uses them meanwhile.
             let before = unsafe {
                 let before = memory.read();
                 memory.write(before.wrapping_add(by[lane] as u32));
@@ -318,7 +318,7 @@ impl Launch<'_> {
         }
     }
 
-    /// A load, which extends the sign or does not; or a store.
+    /// Runs a load, with or without the extension of the sign, or a store.
     fn access(
         &self,
         (arguments, space): (&[Argument], Space),
@@ -350,7 +350,7 @@ impl Launch<'_> {
             for (number, &register) in list.iter().enumerate() {
                 let value = &mut registers[register][lane];
                 let mut word = value.to_le_bytes();
-                // SAFETY: bytes of a tensor, a table or shared memory, as was asserted; nothing else uses them meanwhile.
+                // SAFETY: these are bytes of a tensor, a table or shared memory, as the assertion says. Nothing else uses them meanwhile.
                 unsafe {
                     let memory = memory.add(number * size);
                     match load {

@@ -1,4 +1,4 @@
-//! What tests of several parts have in common.
+//! The parts that several tests have in common.
 
 pub(crate) mod machine;
 mod spare;

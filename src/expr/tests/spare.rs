@@ -1,4 +1,5 @@
-//! Stencils that read elements which memory has around a view, in kernels that a machine for PTX runs and on the CPU, against loops.
+//! Tests stencils that read elements in the memory around a view. A machine for PTX runs the kernels, and the CPU runs the same stencils.
+//! The results are compared with loops.
 
 use std::ops::Range;
 use std::panic::Location;
@@ -18,10 +19,10 @@ use crate::expr::neighbours::neighbour::{Rule, Shift, Spare};
 use crate::expr::neighbours::weighted::Taps;
 use crate::expr::program::lower;
 
-/// Elements of memory before and after all rows, as there are around shards.
+/// The number of elements of memory before and after all rows, as around shards.
 const PAD: usize = 32;
 
-/// Rows with some more before and after them.
+/// Rows, with spare rows before and after them.
 struct Rows {
     rows: usize,
     columns: usize,
@@ -45,7 +46,7 @@ impl Rows {
         Ok(Self { rows, columns, before, data, view })
     }
 
-    /// The element at distances, by the definition of the rule along columns.
+    /// Returns the element at distances from a place, by the definition of the rule along columns.
     fn at(&self, place: usize, [up, left]: [isize; 2], rule: Rule) -> i32 {
         let (row, column) = ((place / self.columns) as isize + up, (place % self.columns) as isize + left);
         let columns = self.columns as isize;
@@ -58,7 +59,7 @@ impl Rows {
         self.data[PAD + ((row + self.before as isize) * columns + column) as usize]
     }
 
-    /// A sum over neighbours, each times its number.
+    /// Returns a sum over neighbours. Each is multiplied by its number.
     fn sum(&self, by: &[[isize; 2]], rule: Rule) -> Arc<Node> {
         let terms = by.iter().zip(1..).map(|(&[up, left], number)| {
             let mut shift = Shift { by: [0; MAX_RANK], rule };
@@ -124,7 +125,7 @@ fn rows_around_those_that_are_computed() -> Result<()> {
 #[test]
 fn rows_of_threads_that_have_several() -> Result<()> {
     let by = [[-1, 0], [1, 0], [0, -1], [0, 1], [0, 0]];
-    // A number of rows that is a multiple of a thread's, and one that is none.
+    // One number of rows is a multiple of a thread's rows, and the other is not.
     for count in [1028, 1027] {
         let rows = Rows::new(&[count, 2048], [1, 1])?;
         rows.check(&rows.sum(&by, Rule::Clamp), |place| sum_of(&rows, &by, Rule::Clamp, place))?;
@@ -132,7 +133,7 @@ fn rows_of_threads_that_have_several() -> Result<()> {
     Ok(())
 }
 
-/// On a device that has a small part of a long vector.
+/// The device has a small part of a long vector.
 #[test]
 fn neighbours_farther_than_an_axis_is_long() -> Result<()> {
     let stream = Device::emulator().stream()?;

@@ -1,13 +1,13 @@
-//! What instructions compute of a lane's operands.
+//! The operations that instructions compute with a lane's operands.
 
 use std::cmp::Ordering;
 
 use half::{bf16, f16};
 
-/// What a lane computes of its operands.
+/// The function that a lane computes with its operands.
 pub(super) type Operation = Box<dyn Fn(&[u64; 4]) -> u64>;
 
-/// A value's low bits.
+/// Returns the low bits of a value.
 pub(super) fn cut(value: u64, bits: u32) -> u64 {
     if bits == 64 { value } else { value & ((1 << bits) - 1) }
 }
@@ -16,7 +16,7 @@ pub(super) fn signed(value: u64, bits: u32) -> i64 {
     ((value << (64 - bits)) as i64) >> (64 - bits)
 }
 
-/// The bits of a type, `s32` say.
+/// Returns the number of bits of a type, such as `s32`.
 pub(super) fn bits(name: &str) -> u32 {
     name.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(1)
 }
@@ -29,10 +29,10 @@ fn half(word: u64) -> f32 {
     f16::from_bits(word as u16).to_f32()
 }
 
-/// Of the first two operands.
+/// A comparison of the first two operands.
 type Comparison = Box<dyn Fn(&[u64; 4]) -> Option<Ordering>>;
 
-/// A comparison of the first two operands, of a type.
+/// Returns a comparison of the first two operands, of a type.
 fn comparison(dtype: &str) -> Comparison {
     let width = bits(dtype);
     match dtype {
@@ -43,7 +43,7 @@ fn comparison(dtype: &str) -> Comparison {
     }
 }
 
-/// What an instruction of that name computes; none if it is not known.
+/// Returns the operation of an instruction with that name, or `None` if it is not known.
 pub(super) fn operation(name: &[&str]) -> Option<Operation> {
     let last = *name.last()?;
     let width = bits(last);

@@ -1,4 +1,4 @@
-//! What the operands of instructions are.
+//! Reads the operands of instructions.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ pub(super) enum Argument {
     Memory(usize, u64),
     /// The address of a variable, by its name.
     Variable(String),
-    /// Registers whose bits are one value, the low ones first.
+    /// Registers whose bits form one value. The low bits come first.
     Several(Vec<usize>),
     Label(String),
     Thread,
@@ -23,12 +23,12 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// How many there are.
+    /// Returns the number of registers.
     pub(super) fn registers(&self) -> usize {
         self.registers.len()
     }
 
-    /// The number of a register.
+    /// Returns the number of a register.
     pub(super) fn register(&mut self, name: &str) -> usize {
         let next = self.registers.len();
         *self.registers.entry(name.to_owned()).or_insert(next)
@@ -65,7 +65,7 @@ impl Reader {
     }
 }
 
-/// The parts between commas that are in no braces.
+/// Returns the parts between commas that are not in braces.
 pub(super) fn parts(text: &str) -> Vec<&str> {
     let (mut parts, mut depth, mut start) = (Vec::new(), 0, 0);
     for (at, c) in text.char_indices() {
@@ -83,7 +83,7 @@ pub(super) fn parts(text: &str) -> Vec<&str> {
     parts.into_iter().filter(|part| !part.is_empty()).collect()
 }
 
-/// The name of a table of constants, and its bytes in words.
+/// Returns the name of a table of constants, and its bytes in words.
 pub(super) fn table(line: &str) -> (String, Vec<u64>) {
     let (declared, values) = line.split_once(" = {").expect("values");
     let (declared, name) =

@@ -1,4 +1,4 @@
-//! How blocks and their warps take turns.
+//! Runs blocks and their warps in turns.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -6,27 +6,28 @@ use std::rc::Rc;
 
 use super::{Argument, Given, LANES, Lanes, Launch, Machine, SharedMemory, What};
 
-/// Lanes that have returned are there.
+/// The place of lanes that have returned.
 const NOWHERE: usize = usize::MAX;
 
-/// Blocks that are under way at once.
+/// The number of blocks that run at once.
 const AT_ONCE: usize = 64;
 
-/// After so many turns for each block under way that came to a branch back alone, all blocks have looked at what they wait for, and none
-/// will go on.
+/// The number of successive turns, for each running block, that may end at a branch back. After these, all blocks have looked at the values
+/// that they wait for, and no block will go on.
 const IN_VAIN: usize = 64;
 
 struct Warp<'a> {
     launch: Launch<'a>,
     registers: Vec<Lanes>,
-    /// Where each lane goes on.
+    /// The place at which each lane goes on.
     at: [usize; LANES],
     /// Whether it waits for the other warps of its block.
     waits: bool,
 }
 
 impl Machine {
-    /// Runs all blocks, of so many threads, with these parameters, one after the other. Accesses are of bytes in `reads` or `writes`.
+    /// Runs all blocks with these parameters, one after the other. Each has `threads` threads. Accesses are to bytes in `reads` or
+    /// `writes`.
     pub(crate) fn run(
         &self,
         blocks: usize,
@@ -44,8 +45,8 @@ impl Machine {
         }
     }
 
-    /// As [`run`](Self::run), with many blocks under way at once: one of them, at random, goes on to a barrier or a branch back. It is a
-    /// panic if all of them wait for good. For kernels whose loops wait for other blocks.
+    /// Works as [`run`](Self::run), with many blocks at once. A random block goes on to a barrier or a branch back. This is for kernels
+    /// whose loops wait for other blocks. It panics if all blocks wait for good.
     pub(crate) fn run_at_once(
         &self,
         blocks: usize,
@@ -89,7 +90,7 @@ impl Machine {
         Given { threads, words, reads, writes, constants: self.constants.iter().map(words_in).collect() }
     }
 
-    /// The warps of a block, at its beginning.
+    /// Returns the warps of a block, at its beginning.
     fn block<'a>(&'a self, given: &'a Given<'a>, block: usize) -> Vec<Warp<'a>> {
         let shared = SharedMemory { bytes: vec![0; self.shared], written: vec![false; self.shared] };
         let shared = Rc::new(RefCell::new(shared));
@@ -108,7 +109,7 @@ fn is_done(warps: &[Warp<'_>]) -> bool {
     warps.iter().all(Warp::is_done)
 }
 
-/// Runs the warps of a block that can go on; see [`Warp::run`]. Returns whether one came to anything but a branch back.
+/// Runs the warps of a block that can go on; see [`Warp::run`]. Returns whether a warp came to something other than a branch back.
 fn turn(warps: &mut [Warp<'_>], takes_turns: bool) -> bool {
     let mut has_gone_on = false;
     for warp in warps.iter_mut().filter(|warp| !warp.waits && !warp.is_done()) {
@@ -125,7 +126,7 @@ impl Warp<'_> {
         self.at.iter().all(|&at| at == NOWHERE)
     }
 
-    /// Runs to a barrier, to the end or, if blocks take turns, to a branch back. Returns whether it is none.
+    /// Runs to a barrier, to the end or, if blocks take turns, to a branch back. Returns false for a branch back.
     fn run(&mut self, takes_turns: bool) -> bool {
         let machine = self.launch.machine;
         loop {
