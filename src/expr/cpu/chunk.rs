@@ -24,10 +24,10 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// The values of the first result for the latest chunk.
+    /// Returns the values of the first result for the latest chunk.
     pub(in crate::expr) fn value(&self, registers: *mut u64, places: Range<usize>) -> *const u8 {
         match self.values[0] {
-            // SAFETY: of a register in the plan.
+            // SAFETY: the register is one of the plan's.
             Place::Register(number) => unsafe { registers.add(number * CHUNK).cast() },
             Place::Input(input) => {
                 let memory = &self.job.inputs[input];
@@ -40,7 +40,7 @@ impl Plan<'_> {
     /// Computes at most [`CHUNK`] elements.
     pub(in crate::expr) fn chunk(&self, registers: *mut u64, places: Range<usize>) -> Result<(), Diagnosis> {
         let (job, len) = (self.job, places.len());
-        // SAFETY: of a register in the plan.
+        // SAFETY: the register is one of the plan's.
         let register = |number: usize| unsafe { registers.add(number * CHUNK).cast::<u8>() };
         let linear = |memory: &Memory| memory.at(job.nest.operands[job.operand_of(memory)].offset + places.start);
         let at = |place: Place| match place {
@@ -63,7 +63,7 @@ impl Plan<'_> {
                 Step::Pack { input, to } => {
                     let (memory, to) = (&job.inputs[*input], register(*to));
                     job.nest.runs(job.operand_of(memory), places.clone(), |first, element, stride, len| {
-                        // SAFETY: elements of the input, and of the register, which has the chunk's length.
+                        // SAFETY: these are elements of the input and of the register, which has the chunk's length.
                         unsafe {
                             copy_run(memory.at(element), stride, to.add(first * memory.size), 1, len, memory.size);
                         }
@@ -73,8 +73,8 @@ impl Plan<'_> {
                     let memory = &job.inputs[*input];
                     let operand = &job.nest.operands[job.operand_of(memory)];
                     let shift = (shift, job.program.inputs[*input].spare);
-                    // SAFETY: the input was checked to broadcast to the nest's shape, of which the axes of its shifts stay apart; its
-                    // memory has what its view says is spare; the register has the chunk's length.
+                    // SAFETY: the input was checked to broadcast to the nest's shape, in which the axes of its shifts stay apart. Its
+                    // memory has the spare elements of its view. The register has the chunk's length.
                     unsafe { copy_neighbours(&job.nest, operand, memory, shift, places.clone(), register(*to)) };
                 }
                 Step::Weighted { input, taps, kernels, registers } => {
@@ -86,14 +86,14 @@ impl Plan<'_> {
                     for (k, weight) in taps.weights.iter().enumerate() {
                         let (shift, weight) =
                             (taps.shift_along(k, &job.nest.apart), std::ptr::from_ref(weight).cast::<u8>());
-                        // SAFETY: as of a neighbour.
+                        // SAFETY: the reasons are those of a neighbour.
                         unsafe { copy_neighbours(&job.nest, operand, memory, (&shift, spare), places.clone(), value) };
                         let mut x = value.cast_const();
                         if let Some(cast) = &kernels.cast {
                             cast(&[x], wide, len);
                             x = wide;
                         }
-                        // Two registers alternate, such that the last one is the sum.
+                        // Two registers alternate, so that the last one is the sum.
                         let (sum, before) = if (count - k) % 2 == 1 { (to, other) } else { (other, to) };
                         let before = before.cast_const();
                         match &kernels.multiply_add {
@@ -101,7 +101,7 @@ impl Plan<'_> {
                                 (kernels.multiply)(&[x, weight], sum, len);
                             }
                             Some(multiply_add) => {
-                                // SAFETY: a register, and a weight, which is of the sum's type.
+                                // SAFETY: these are a register and a weight. The weight has the sum's type.
                                 unsafe { copy_run(weight, 0, term, 1, len, kernels.size) };
                                 multiply_add(&[x, term.cast_const(), before], sum, len);
                             }
@@ -113,7 +113,7 @@ impl Plan<'_> {
                     }
                 }
                 Step::Fill { uniform, size, to } => {
-                    // SAFETY: of the chunk's length.
+                    // SAFETY: the register has the chunk's length.
                     unsafe { copy_run(self.uniforms[*uniform].0.as_ptr(), 0, register(*to), 1, len, *size) };
                 }
                 Step::Fail(fault) => return Err(fault.clone()),
@@ -121,7 +121,7 @@ impl Plan<'_> {
                     let step = isize::from(!matches!(from, Place::Uniform(_)));
                     let (memory, from) = (&job.results[*result], at(*from));
                     job.nest.runs(job.operand_of(memory), places.clone(), |first, element, stride, len| {
-                        // SAFETY: elements of the value, and of the result; both may be one element in its place.
+                        // SAFETY: these are elements of the value and of the result. Both may be the same element, in its own place.
                         unsafe {
                             let from = from.add(first * memory.size * step as usize);
                             copy_run(from, step, memory.at(element), stride, len, memory.size);
@@ -129,7 +129,7 @@ impl Plan<'_> {
                     });
                 }
                 Step::Index { operand, to } => {
-                    // SAFETY: a register of a chunk's length, and its alignment.
+                    // SAFETY: the register has the chunk's length, and is aligned.
                     let to = unsafe { std::slice::from_raw_parts_mut(register(*to).cast::<u64>(), len) };
                     job.nest.runs(*operand, places.clone(), |first, index, stride, len| {
                         for (i, to) in to[first..first + len].iter_mut().enumerate() {
@@ -140,14 +140,14 @@ impl Plan<'_> {
                 Step::Gather { input, index, dtype, to } => {
                     let (index, to) = (at(*index), at(*to));
                     let memory = &job.inputs[*input];
-                    // SAFETY: values of that type, of the chunk's length.
+                    // SAFETY: the values have that type, and the chunk's length.
                     if let Some(fault) = unsafe { gather(memory, index, *dtype, to, len) } {
                         return Err(fault);
                     }
                 }
                 Step::Random { distribution, dtype, seed, element, to } => {
                     let (seeds, elements, to) = (at(*seed).cast::<u64>(), at(*element).cast::<u64>(), at(*to));
-                    // SAFETY: of the chunk's length, all three.
+                    // SAFETY: all three have the chunk's length.
                     unsafe {
                         let (seeds, elements) =
                             (std::slice::from_raw_parts(seeds, len), std::slice::from_raw_parts(elements, len));
@@ -166,11 +166,11 @@ impl Plan<'_> {
 }
 
 /// # Safety
-/// `len` indices of `dtype`, an integer type, and room for as many elements.
+/// There must be `len` indices of `dtype`, an integer type, and room for `len` elements.
 unsafe fn gather(memory: &Memory, index: *const u8, dtype: DType, to: *mut u8, len: usize) -> Option<Diagnosis> {
     let Placement::Gathered { offset, stride, extent } = memory.placement else { unreachable!("a gathered input") };
     for i in 0..len {
-        // SAFETY: the caller's; the index is inside the input.
+        // SAFETY: the caller's contract; the index is inside the input.
         unsafe {
             let word = read_word(index.add(i * dtype.size()), dtype.size());
             let shift = 64 - 8 * dtype.size() as u32;
@@ -188,7 +188,7 @@ unsafe fn gather(memory: &Memory, index: *const u8, dtype: DType, to: *mut u8, l
 /// Computes random numbers of elements. Neighbouring elements share a draw, which is computed once.
 ///
 /// # Safety
-/// Room for as many numbers as there are elements.
+/// There must be room for one number for each element.
 unsafe fn random<T: Copy, const N: usize>(
     distribution: impl UnaryFn<[u32; 4], Output = [T; N]>,
     seeds: &[u64],
@@ -203,7 +203,7 @@ unsafe fn random<T: Copy, const N: usize>(
             _ => distribution.apply(Philox::new(seed, 0).skip(place.1).draw()),
         };
         drawn = Some((place, numbers));
-        // SAFETY: the caller's.
+        // SAFETY: the caller's contract.
         unsafe { to.add(i).write(numbers[at]) };
     }
 }

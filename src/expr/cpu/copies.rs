@@ -1,10 +1,10 @@
 //! Copies of elements in memory, byte by byte or at strides.
 
 /// # Safety
-/// `size` readable bytes.
+/// `size` bytes must be readable.
 pub(super) unsafe fn read_word(from: *const u8, size: usize) -> u64 {
     let mut bytes = [0; 8];
-    // SAFETY: the caller's.
+    // SAFETY: the caller's contract.
     unsafe { from.copy_to_nonoverlapping(bytes.as_mut_ptr(), size) };
     u64::from_le_bytes(bytes)
 }
@@ -12,7 +12,8 @@ pub(super) unsafe fn read_word(from: *const u8, size: usize) -> u64 {
 /// Copies elements at strides.
 ///
 /// # Safety
-/// So many elements of that size and its alignment at both; elements of the two are apart, or the same in the same place.
+/// Both addresses must have `len` elements of that size at their strides, and its alignment. The elements of the two must be apart, or they
+/// must be the same elements in the same places.
 pub(in crate::expr) unsafe fn copy_run(
     from: *const u8,
     from_stride: isize,
@@ -22,10 +23,10 @@ pub(in crate::expr) unsafe fn copy_run(
     size: usize,
 ) {
     /// # Safety
-    /// As above.
+    /// The conditions of `copy_run` hold.
     unsafe fn each<T: Copy>(from: *const u8, from_stride: isize, to: *mut u8, to_stride: isize, len: usize) {
         let (from, to) = (from.cast::<T>(), to.cast::<T>());
-        // SAFETY: the caller's.
+        // SAFETY: the caller's contract.
         unsafe {
             match (from_stride, to_stride) {
                 (1, 1) => from.copy_to(to, len),
@@ -38,7 +39,7 @@ pub(in crate::expr) unsafe fn copy_run(
             }
         }
     }
-    // SAFETY: the caller's.
+    // SAFETY: the caller's contract.
     unsafe {
         match size {
             1 => each::<u8>(from, from_stride, to, to_stride, len),

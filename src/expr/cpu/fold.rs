@@ -36,7 +36,7 @@ pub(crate) struct FoldJob {
     pub(crate) result: Memory,
 }
 
-/// The extents of the nest: rows of results, elements that are reduced for each result, and columns of results.
+/// The extents of the nest: the number of rows of results, of elements that are reduced for each result, and of columns of results.
 #[derive(Clone, Copy)]
 struct Extents {
     rows: usize,
@@ -45,7 +45,7 @@ struct Extents {
 }
 
 impl Extents {
-    /// The first element of a row, at some depth.
+    /// Returns the number of the first element of a row, at some depth.
     fn place(&self, row: usize, depth: usize) -> usize {
         (row * self.depth + depth) * self.columns
     }
@@ -67,8 +67,8 @@ impl FoldJob {
     fn run_of<T: Scalar + Ordered>(&self, folder: &dyn Folder<T>) -> Result<(), Diagnosis> {
         let Extents { rows, depth, columns } = self.extents();
         let plan = self.job.plan();
-        // A piece is some of the depth of a band of columns, or all of some rows. A piece with all of the depth needs no combination. It is
-        // used if this leaves enough columns.
+        // A piece is a part of the depth for a band of columns, or the whole depth for some rows. A piece with the whole depth needs no
+        // combination. It is used if this leaves enough columns.
         let band = columns.min((PIECE / depth).max(BAND));
         let bands = columns.div_ceil(band);
         let share = (SHARED / (rows * bands)).max(1);
@@ -76,7 +76,7 @@ impl FoldJob {
         let pieces = depth.div_ceil(high);
         let rows_each = if pieces * bands > 1 { 1 } else { (PIECE / (depth * columns)).clamp(1, rows) };
         let groups = rows.div_ceil(rows_each);
-        // The rows and the columns of a number of pieces.
+        // Returns the rows and the columns of the results with number `at`.
         let results = |at: usize| {
             let (row, column) = (at / bands * rows_each, at % bands * band);
             (row..(row + rows_each).min(rows), column..(column + band).min(columns))
@@ -147,7 +147,7 @@ impl FoldJob {
                 let places = place..(place + CHUNK).min(end);
                 plan.chunk(registers.as_mut_ptr(), places.clone())?;
                 let values = plan.value(registers.as_mut_ptr(), places.clone()).cast::<T>();
-                // SAFETY: the chunk's values, of that type.
+                // SAFETY: these are the chunk's values, which have that type.
                 let mut values = unsafe { std::slice::from_raw_parts(values, places.len()) };
                 let mut at = place - extents.place(row, 0);
                 while !values.is_empty() {
@@ -178,7 +178,7 @@ impl FoldJob {
         let mut words = vec![0u64; count];
         for (i, item) in items.iter().enumerate() {
             let word = if fold.is_arg() { item.1 } else { item.0.to_word() };
-            // SAFETY: a place of that size in the words, which have room for eight bytes each.
+            // SAFETY: this is a place of that size in the words, which have room for eight bytes each.
             unsafe {
                 words.as_mut_ptr().cast::<u8>().add(i * from.size()).copy_from((&raw const word).cast(), from.size())
             };
@@ -210,7 +210,7 @@ impl FoldJob {
                 for i in 0..len {
                     let to_place = self.result.at(element.wrapping_add_signed(stride * i as isize));
                     let from = (at * columns.len() + first + i) * to.size();
-                    // SAFETY: an element of the result, which no other piece writes, and one of the values.
+                    // SAFETY: these are one of the values, and an element of the result that no other piece writes.
                     unsafe { to_place.copy_from_nonoverlapping(bytes.add(from), to.size()) };
                 }
             });
@@ -283,7 +283,7 @@ impl<F> Indexed<F> {
     }
 }
 
-/// Starts with the worst value, and the index of no element.
+/// Combines values with indices, starting with the worst value and the index of no element.
 struct WithWorst<T, F>(Indexed<F>, T);
 
 impl<T: Scalar + Ordered, F: Fn(T, T) -> bool + Send + Sync> Folder<T> for WithWorst<T, F> {
@@ -313,7 +313,7 @@ fn folder<T: Scalar + Ordered>(fold: Fold) -> Box<dyn Folder<T>> {
     }
 }
 
-/// A sum or a product of numbers.
+/// Returns the folder for a sum or a product of numbers.
 fn arithmetic<T: Scalar>(fold: Fold) -> Box<dyn Folder<T>> {
     macro_rules! of {
         ($($t:ty),*) => {
@@ -324,7 +324,7 @@ fn arithmetic<T: Scalar>(fold: Fold) -> Box<dyn Folder<T>> {
     unreachable!("{fold:?} of {}, which its bounds exclude", T::DTYPE)
 }
 
-/// The folder of `N`, if that is `T`.
+/// Returns the folder for `N`, if `N` is `T`.
 fn number<N: Scalar + Arithmetic, T: Scalar>(fold: Fold) -> Option<Box<dyn Folder<T>>> {
     let folder: Box<dyn Folder<N>> = match fold {
         // For floats, the identity is −0, so that a sum of −0 stays −0.

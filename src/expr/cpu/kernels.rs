@@ -11,7 +11,7 @@ use crate::expr::graph::{Math, Op};
 
 fn map1<A: Copy + 'static, O: 'static>(f: impl Fn(A) -> O + Send + Sync + 'static) -> Kernel {
     Box::new(move |arguments, to, len| {
-        // SAFETY: values of these types, of the chunk's length; the result's memory is nobody else's.
+        // SAFETY: the values have these types and the chunk's length; nothing else uses the result's memory.
         let (a, to) = unsafe {
             (
                 std::slice::from_raw_parts(arguments[0].cast::<A>(), len),
@@ -25,7 +25,7 @@ fn map1<A: Copy + 'static, O: 'static>(f: impl Fn(A) -> O + Send + Sync + 'stati
     })
 }
 
-/// A kernel of two arguments of the chunk's length. An argument is a single value if `uniform` says so; this holds for at most one of them.
+/// Makes a kernel of two arguments of the chunk's length. An argument is a single value if `uniform` says so. At most one of them is.
 fn map2<A: Copy + 'static, B: Copy + 'static, O: 'static>(
     uniform: [bool; 2],
     f: impl Fn(A, B) -> O + Send + Sync + 'static,
@@ -42,9 +42,9 @@ fn map2<A: Copy + 'static, B: Copy + 'static, O: 'static>(
         };
     }
     /// # Safety
-    /// So many values.
+    /// There must be `len` values.
     unsafe fn all<'a, T>(values: *const T, len: usize) -> &'a [T] {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's contract.
         unsafe { std::slice::from_raw_parts(values, len) }
     }
     match uniform {
@@ -90,7 +90,7 @@ fn map3<A: Copy + 'static, B: Copy + 'static, O: 'static>(f: impl Fn(A, B, B) ->
     })
 }
 
-/// A kernel for a quotient. A division of integers by zero is a fault.
+/// Makes a kernel for a quotient. A division of integers by zero is a fault.
 fn quotient<T: Divisor>(uniform: [bool; 2], f: impl Fn(T, T) -> T + Send + Sync + 'static) -> Kernel {
     let kernel = map2(uniform, f);
     if !T::INTEGER {
@@ -145,12 +145,12 @@ macro_rules! among {
     };
 }
 
-/// The kernel of an operator whose first argument has type `from`.
+/// Returns the kernel of an operator whose first argument has type `from`.
 pub(in crate::expr) fn kernel(op: Op, from: DType, to: DType) -> Kernel {
     kernel_of(op, from, to, [false; 2])
 }
 
-/// As [`kernel`], but one of two arguments may be a single value for all elements.
+/// Works as [`kernel`], but one of two arguments may be a single value for all elements.
 pub(super) fn kernel_of(op: Op, from: DType, to: DType, uniform: [bool; 2]) -> Kernel {
     match op {
         Op::Neg => among!(from, numbers, T => map1(|a: T| Arithmetic::neg(a))),
@@ -190,7 +190,8 @@ pub(super) fn kernel_of(op: Op, from: DType, to: DType, uniform: [bool; 2]) -> K
     }
 }
 
-/// The number of bits to shift by. A negative number, or one that a word does not hold, becomes more than the number of bits.
+/// Returns the number of bits to shift by. A negative number, or a number that does not fit in a word, becomes more than the number of
+/// bits.
 fn shift(by: impl TryInto<u32>) -> u32 {
     by.try_into().unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! Runs programs on the CPU: instruction by instruction, over chunks of elements that stay in the caches, on all cores.
+//! Runs programs on the CPU. All cores run them instruction by instruction, over chunks of elements that stay in the caches.
 
 mod chunk;
 mod copies;
@@ -38,12 +38,12 @@ pub(crate) struct Job {
     pub(crate) scalars: Vec<u64>,
 }
 
-/// Where an operand's elements are.
+/// The place of an operand's elements.
 #[derive(Clone, Copy)]
 pub(crate) struct Memory {
     /// The address of the memory in which offsets count.
     pub(crate) address: u64,
-    /// Bytes of an element.
+    /// The number of bytes of an element.
     pub(crate) size: usize,
     /// The operand in the nest. A gathered input has (offset, stride, extent) instead.
     pub(crate) placement: Placement,
@@ -69,13 +69,13 @@ pub(super) type Kernel = Box<dyn Fn(&[*const u8], *mut u8, usize) -> Option<Diag
 #[repr(align(8))]
 struct Word([u8; 8]);
 
-/// Where a value is while a chunk is computed.
+/// The place of a value while a chunk is computed.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Register(usize),
-    /// One value for all elements.
+    /// The same value for all elements.
     Uniform(usize),
-    /// In the memory of a contiguous operand.
+    /// The memory of a contiguous operand.
     Input(usize),
     Result(usize),
 }
@@ -162,7 +162,7 @@ pub(super) struct Plan<'a> {
     /// Registers that always hold one of these values, with the size of an element.
     resident: Vec<(usize, usize, usize)>,
     registers: usize,
-    /// Where the results' values are.
+    /// The places of the results' values.
     values: Vec<Place>,
 }
 

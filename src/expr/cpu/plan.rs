@@ -60,7 +60,7 @@ impl Job {
                     if self.nest.is_linear(operand) {
                         Place::Input(input as usize)
                     } else if self.nest.is_single(operand) {
-                        // SAFETY: an element of the input, which is read only while this runs or written after.
+                        // SAFETY: this is an element of the input. While this runs, it is only read, and it may be written afterwards.
                         let word = unsafe { read_word(memory.at(self.nest.operands[operand].offset), memory.size) };
                         plan.uniform(word.to_le_bytes())
                     } else {
@@ -113,7 +113,7 @@ impl Job {
                     }
                     let to = plan.result(at, &mut free);
                     let kernel: Kernel = Box::new(move |arguments, to, len| {
-                        // SAFETY: values of the function's types, of the chunk's length.
+                        // SAFETY: the values have the function's types and the chunk's length.
                         let run = || unsafe { function.0.run(arguments, to, len) };
                         let panic = catch_unwind(AssertUnwindSafe(run)).err()?;
                         let text = panic.downcast_ref::<&str>().map(|&text| text.into());
@@ -155,7 +155,7 @@ impl Job {
                 }
             };
             places.push(place);
-            // The registers of values that are not used any more, and those that were filled only for this step.
+            // These are the registers of values that are not used any more, and the registers that were filled only for this step.
             let dead = |&value: &u32| (last_use[value as usize] == at).then(|| places[value as usize]);
             let filled =
                 takes.iter().zip(instruction.takes()).filter(|(take, value)| **take != places[**value as usize]);
@@ -191,7 +191,7 @@ impl Job {
         plan
     }
 
-    /// Whether a result's elements are contiguous, in memory that no other operand uses.
+    /// Returns whether a result's elements are contiguous, in memory that no other operand uses.
     fn is_direct(&self, result: usize) -> bool {
         let Some(memory) = self.results.get(result) else { return false };
         let others = self.results.iter().enumerate().filter(|(other, _)| *other != result).map(|(_, memory)| memory);
@@ -214,7 +214,8 @@ impl Plan<'_> {
         Place::Uniform(self.uniforms.len() - 1)
     }
 
-    /// The place for the value of an instruction. The last instruction that reads or writes a result's memory writes the result directly.
+    /// Returns the place for the value of an instruction. The last instruction that reads or writes a result's memory writes the result
+    /// directly.
     fn result(&mut self, at: usize, free: &mut Vec<usize>) -> Place {
         let result = self.job.program.results.iter().position(|&value| value as usize == at);
         match result.filter(|&result| self.job.is_direct(result)) {
@@ -249,7 +250,7 @@ impl Plan<'_> {
         let mut registers = vec![0u64; self.registers * CHUNK];
         for &(register, uniform, size) in &self.resident {
             let to = registers[register * CHUNK..].as_mut_ptr().cast::<u8>();
-            // SAFETY: the register's elements.
+            // SAFETY: these are the register's elements.
             unsafe { copy_run(self.uniforms[uniform].0.as_ptr(), 0, to, 1, CHUNK, size) };
         }
         registers

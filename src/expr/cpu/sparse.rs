@@ -19,7 +19,7 @@ use crate::kernels::device::{SELL_BEGIN, SELL_ROWS};
 /// The number of rows that a thread takes at once.
 const ROWS: usize = 512;
 
-/// Elements of a memory, which outlives the work on it.
+/// The elements of a memory. The memory outlives the work on it.
 struct Elements<T> {
     address: u64,
     len: usize,
@@ -38,7 +38,7 @@ impl<T: Element> Elements<T> {
         Self { address: buffer.address(), len: buffer.len(), of: PhantomData }
     }
 
-    /// The elements of a contiguous vector.
+    /// Returns the elements of a contiguous vector.
     fn in_row(view: &View) -> Self {
         let address = view.storage.address() + (view.layout.offset * size_of::<T>()) as u64;
         Self { address, len: view.layout.shape[0], of: PhantomData }
@@ -48,12 +48,12 @@ impl<T: Element> Elements<T> {
         std::ptr::with_exposed_provenance_mut::<T>(self.address as usize).wrapping_add(element)
     }
 
-    /// The element, if there is one.
+    /// Returns the element, if there is one.
     ///
     /// # Safety
-    /// The memory is there, has values of `T`, and nobody writes the element.
+    /// The memory must exist and have values of `T`, and nobody may write the element.
     unsafe fn get(self, element: usize) -> Option<T> {
-        // SAFETY: inside; the caller's contract.
+        // SAFETY: the element is inside; the caller's contract.
         (element < self.len).then(|| unsafe { self.at(element).read() })
     }
 }
@@ -64,11 +64,11 @@ enum Entries<I> {
     Slices { slices: Elements<u64>, order: Elements<I>, lengths: Elements<I> },
 }
 
-/// Computes `axpby` of a product and of `z`, or of what the target holds.
+/// Computes `axpby` of a product and of `z`, or of the target's elements.
 ///
 /// # Safety
-/// `x` is of a tensor of `X`, `z` and `target` are of tensors of `T`. They are vectors that lie in a row: `x` with an item for each column of the
-/// matrix, `z` and `target` with one for each row. The target shares memory with neither.
+/// `x` must be a view of a tensor of `X`; `z` and `target` must be views of tensors of `T`. They must be contiguous vectors. `x` has an
+/// item for each column of the matrix, and `z` and `target` have one for each row. The target must not share memory with the other two.
 pub(in crate::expr) unsafe fn sparse_product<M, X, T>(
     place: &'static Location<'static>,
     stream: &Stream,
@@ -120,8 +120,8 @@ where
     let (x, y) = (Elements::<X>::in_row(x), Elements::<T>::in_row(target));
     let old = z.map_or(y, Elements::in_row);
     let job = move || {
-        // SAFETY: the launch has the memories, and locks them; no other vector is in that of `y`. All of these reads are inside, whatever a graph
-        // has written to the matrix since it was checked.
+        // SAFETY: the launch has the memories, and locks them. No other vector is in the memory of `y`. All of these reads are inside, even
+        // if a graph has written to the matrix since it was checked.
         let index = |of: Elements<_>, at: usize| unsafe { of.get(at) }.map(index);
         let term = |entry: usize| {
             // SAFETY: as above.
@@ -157,7 +157,7 @@ where
             |(), piece| {
                 for place in piece * ROWS..rows.min((piece + 1) * ROWS) {
                     let Some((row, total)) = row_of(place).filter(|(row, _)| *row < rows) else { continue };
-                    // SAFETY: `row` is inside of both; each row has one place, so that one thread accesses its elements.
+                    // SAFETY: `row` is inside of both. Each row has one place, so only one thread accesses its elements.
                     unsafe {
                         let old = if axpby.reads() { old.at(row).read() } else { T::ZERO };
                         y.at(row).write(axpby.apply(total, old));
@@ -167,11 +167,12 @@ where
             },
         )
     };
-    // SAFETY: by the caller's contract, the job accesses elements of these memories, and writes those of the target with values of its type.
+    // SAFETY: by the caller's contract, the job accesses elements of these memories, and writes the elements of the target with values of
+    // its type.
     unsafe { run_on_host(stream, "a sparse product", place, uses, job) }
 }
 
-/// An index as a number.
+/// Returns an index as a number.
 fn index<I: CsrIndex>(of: I) -> usize {
     ConvertTo::<u64>::convert(of) as usize
 }

@@ -1,10 +1,10 @@
-//! Chooses the kernel for operands: with tiles or patches if these pay, and if the kernel can have so many parameters.
+//! Chooses the kernel for operands. The kernel has tiles or patches if they are faster, and if it can have the parameters that they need.
 
 use super::Operands;
 use crate::expr::ptx::{self, Variant};
 
 impl Operands<'_> {
-    /// The kernel that is launched.
+    /// Returns the kernel that is launched.
     pub(super) fn variant(&self) -> Variant {
         // In long programs, a thread takes one element: each launch fetches their code again, and more registers allow fewer threads.
         const INSTRUCTIONS: usize = 128;
@@ -24,16 +24,16 @@ impl Operands<'_> {
         if self.fits(&transposing) { transposing } else { variant }
     }
 
-    /// The variant with tiles of rows, if tiles are possible, and if they pay or `always` is set.
+    /// Returns the variant with row tiles, if they are possible, and if they are faster or `always` is set.
     pub(super) fn row_tiled(&self, always: bool) -> Option<Variant> {
         let operands = (&self.sizes[..], &self.addresses[..], self.kinds());
         let tiled = Variant::row_tiled(&self.lowered.program, self.nest, operands, always);
         tiled.filter(|tiled| self.fits(tiled))
     }
 
-    /// Whether the parameters fit. Kernels with tiles and patches also need the strides of contiguous operands.
+    /// Returns whether the parameters fit. Kernels with tiles and patches also need the strides of contiguous operands.
     fn fits(&self, variant: &Variant) -> bool {
-        /// So few operands always fit.
+        /// This number of operands always fits.
         const FEW: usize = 32;
         let program = &self.lowered.program;
         variant.operands.len() + program.inputs.len() + program.scalars.len() <= FEW

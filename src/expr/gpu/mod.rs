@@ -52,7 +52,8 @@ impl KernelForm {
 /// All kernels, by hash.
 static KERNELS: RwLock<FastMap<u64, Vec<Cached>>> = RwLock::new(FastMap::with_hasher(BuildHasherDefault::new()));
 
-/// The kernel of a program for one layout of operands. Its text and its loaded code are kept, because most expressions are computed again.
+/// Returns the kernel of a program for one layout of operands. Its text and its loaded code are kept, because most expressions are computed
+/// again.
 fn kernel(program: &Program, form: &KernelForm, arch: u32, name: &dyn Fn() -> String) -> Result<&'static KernelInfo> {
     let hash = BuildHasherDefault::<FastHasher>::default().hash_one((arch, program, form));
     let find = |kernels: &FastMap<u64, Vec<Cached>>| {
@@ -98,11 +99,11 @@ pub(crate) struct Operands<'a> {
     targets: &'a [&'a Arc<View>],
     lowered: &'a Lowered,
     nest: &'a Nest,
-    /// The addresses of the first elements: of the targets, then of the inputs that are not gathered. The indices come after them: the
-    /// first value of an index stands for an address, and its elements count as one byte.
+    /// The addresses of the first elements: of the targets, then of the inputs that are not gathered. The indices come after them. The
+    /// address of an index is its first value, and its elements have one byte.
     addresses: Vec<u64>,
     sizes: Vec<usize>,
-    /// Where the operands' memories begin.
+    /// The addresses of the operands' memories.
     memories: Vec<u64>,
 }
 
@@ -128,7 +129,7 @@ impl<'a> Operands<'a> {
         Kinds { results: self.targets.len(), memories: self.memories.len() }
     }
 
-    /// The number of blocks of a kernel.
+    /// Returns the number of blocks of a kernel.
     fn blocks(&self, variant: &Variant, count: usize) -> usize {
         if let Some(patch) = variant.patch {
             return (0..self.nest.rank).map(|axis| patch.blocks(axis, self.vectors(variant, axis))).product();
@@ -146,12 +147,12 @@ impl<'a> Operands<'a> {
             .product()
     }
 
-    /// The text of the kernel for an architecture.
+    /// Returns the text of the kernel for an architecture.
     pub(crate) fn text(&self, arch: u32) -> Result<String> {
         KernelForm::Once(self.variant()).text(&self.lowered.program, arch)
     }
 
-    /// The kernel, which its first launch loads, and its launch arguments.
+    /// Returns the kernel, which its first launch loads, and its launch arguments.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "there is no GPU"))]
     pub(crate) fn ready(&self, name: &dyn Fn() -> String) -> Result<Ready> {
         let device = self.targets[0].stream.device();
@@ -164,7 +165,7 @@ impl<'a> Operands<'a> {
         Ok(Ready { info, words: self.words(&variant, count), dims })
     }
 
-    /// The number of units that a kernel computes: elements if all operands are linear, and tiles of rows or vectors otherwise.
+    /// Returns the number of units that a kernel computes: elements if all operands are linear, and tiles of rows or vectors otherwise.
     fn count(&self, variant: &Variant) -> usize {
         match variant.row {
             Some(tile) => self.nest.elements / self.along(variant, 0) * tile.tiles(self.along(variant, 0)),
@@ -173,7 +174,7 @@ impl<'a> Operands<'a> {
         }
     }
 
-    /// An extent of a grid.
+    /// Returns an extent of a grid.
     fn extent(&self, what: &'static str, asked: usize, name: &dyn Fn() -> String) -> Result<u32> {
         u32::try_from(asked).map_err(|_| Error::LaunchLimit {
             kernel: name(),
@@ -184,20 +185,20 @@ impl<'a> Operands<'a> {
         })
     }
 
-    /// The extent along the innermost axis, or along the axis of the transposed inputs.
+    /// Returns the extent along the innermost axis, or along the axis of the transposed inputs.
     fn along(&self, variant: &Variant, which: u8) -> usize {
         let transposed = || variant.transpose.map_or(0, |transpose| transpose.axis.into());
         let axis = if which == 0 { self.nest.rank - 1 } else { transposed() };
         self.nest.extents[axis]
     }
 
-    /// The extent along an axis; along the innermost axis, in vectors.
+    /// Returns the extent along an axis. Along the innermost axis, it is in vectors.
     fn vectors(&self, variant: &Variant, axis: usize) -> usize {
         let inner = axis + 1 == self.nest.rank;
         self.nest.extents[axis] / if inner { usize::from(variant.width) } else { 1 }
     }
 
-    /// The parameters but for the control, a word each.
+    /// Returns the parameters without the control, one word each.
     fn words(&self, variant: &Variant, count: usize) -> Vec<u64> {
         let mut words = Vec::with_capacity(32);
         for param in variant.params(&self.lowered.program) {
@@ -213,7 +214,7 @@ impl<'a> Operands<'a> {
                 let view = &self.lowered.inputs[input];
                 let size = view.dtype.size();
                 words.push(view.storage.address() + (view.layout.offset * size) as u64);
-                // Of one element, any.
+                // If there is only one element, any stride is right.
                 words.push(view.layout.strides[0].wrapping_mul(size as isize) as u64);
                 words.push(view.layout.shape[0] as u64);
             }
@@ -241,7 +242,7 @@ impl<'a> Operands<'a> {
             Param::Stride(operand, axis) => {
                 words.push((self.nest.operands[operand].strides[axis] * self.sizes[operand] as isize) as u64);
             }
-            // A reduction's own.
+            // These are parameters of reductions only.
             Param::Rows
             | Param::Depth
             | Param::Elements
@@ -258,7 +259,7 @@ impl<'a> Operands<'a> {
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "there is no GPU"))]
 pub(crate) struct Ready {
     info: &'static KernelInfo,
-    /// The parameters, a word each.
+    /// The parameters, one word each.
     words: Vec<u64>,
     dims: Dims,
 }
@@ -270,9 +271,9 @@ impl Ready {
         self.launch_with(targets, &lowered.inputs, None)
     }
 
-    /// As [`launch`](Self::launch), with temporary memory for the kernel.
+    /// Works as [`launch`](Self::launch), with temporary memory for the kernel.
     fn launch_with(&self, targets: &[&Arc<View>], reads: &[Arc<View>], own: Option<&Storage>) -> Result<()> {
-        // On the stack unless there are many.
+        // The parameters are on the stack, unless there are many.
         const FEW: usize = 32;
         let (mut few, mut many) = ([std::ptr::null_mut(); FEW], Vec::new());
         let count = self.words.len() + 1;
@@ -289,7 +290,7 @@ impl Ready {
         let read = reads.iter().filter(|view| !targets.iter().any(|target| target.storage.same_as(&view.storage)));
         let written = targets.iter().map(|view| (&*view.storage, true));
         let uses = written.chain(read.map(|view| (&*view.storage, false))).chain(own.map(|own| (own, true)));
-        // SAFETY: the words are the kernel's parameters in order; it accesses elements of the views alone, which were checked when
+        // SAFETY: the words are the kernel's parameters, in order. The kernel accesses only elements of the views, which were checked when
         // they were made.
         unsafe { storage::launch(&targets[0].stream, self.info, self.dims, uses, params) }
             .map_err(|error| with_lines(error, self.info))
@@ -302,7 +303,7 @@ pub(crate) struct StepsLaunch<'a> {
     pub(crate) form: &'a StepsForm,
     pub(crate) target: &'a Arc<View>,
     pub(crate) reads: &'a [Arc<View>],
-    /// The parameters but for the control, a word each.
+    /// The parameters without the control, one word each.
     pub(crate) words: &'a [u64],
     pub(crate) blocks: usize,
 }
@@ -324,7 +325,7 @@ pub(crate) fn launch_steps(launch: StepsLaunch<'_>, name: &str) -> Result<()> {
     Ready { info, words: words.to_vec(), dims }.launch_with(&[target], reads, None)
 }
 
-/// The text of a kernel of several steps for an architecture.
+/// Returns the text of a kernel of several steps for an architecture.
 pub(crate) fn steps_text(program: &Program, form: &StepsForm, arch: u32) -> Result<String> {
     KernelForm::Steps(form.clone()).text(program, arch)
 }
@@ -344,7 +345,7 @@ pub(crate) fn reduce(
     let (major, minor) = device.compute_capability.unwrap_or((0, 0));
     let info = kernel(&lowered.program, &KernelForm::Once(fold.variant.clone()), 10 * major + minor, name)?;
     let folding = fold.variant.fold.expect("it folds");
-    // Accumulators of the blocks that share a result, 16 bytes each, after the counters, which are zero.
+    // The memory has the counters, which are zero, and then the accumulators of the blocks that share a result, 16 bytes each.
     let memory = match folding.split {
         false => None,
         true => {
@@ -373,7 +374,7 @@ pub(crate) fn reduce(
     ready.launch_with(&targets, &lowered.inputs, memory.as_ref().map(|(memory, _)| memory))
 }
 
-/// The text of a reduction's kernel for an architecture.
+/// Returns the text of a reduction's kernel for an architecture.
 pub(crate) fn reduction_text(target: &Arc<View>, lowered: &Lowered, reduced: &Reduced, arch: u32) -> Result<String> {
     let targets = [target];
     let operands = Operands::new(&targets, lowered, &reduced.nest);
@@ -381,13 +382,14 @@ pub(crate) fn reduction_text(target: &Arc<View>, lowered: &Lowered, reduced: &Re
     KernelForm::Once(operands.fold(reduced, multiprocessors).variant).text(&lowered.program, arch)
 }
 
-/// A reduction's launch.
+/// The launch of a reduction.
 struct FoldLaunch {
     variant: Variant,
     /// The number of groups of blocks with their own results, and the number of blocks in each group.
     blocks: usize,
     parts: usize,
-    /// The size of the results, in rows and in vectors of columns, and the size of the input of each, in vectors and in elements.
+    /// The number of rows of results, the number of vectors of columns, and the size of the input for each result, in vectors and in
+    /// elements.
     rows: usize,
     columns: usize,
     depth: usize,
@@ -409,7 +411,7 @@ impl Operands<'_> {
         let width = usize::from(variant.width);
         let in_columns = inner > 0;
         let (depth, vectors) = if in_columns { (elements, columns / width) } else { (elements / width, 1) };
-        // Short rows get as many lanes as they have vectors.
+        // A short row gets about one lane for each of its vectors.
         let few = !in_columns && depth <= 4 * ptx::LANES && rows > 1;
         let lanes = if few { depth.next_power_of_two().clamp(1, ptx::LANES) } else { 0 };
         let blocks = match (in_columns, lanes) {
@@ -417,7 +419,7 @@ impl Operands<'_> {
             (false, 0) => rows,
             (false, lanes) => rows.div_ceil(THREADS / lanes),
         };
-        // Enough blocks for the device, each with some work.
+        // There are enough blocks for the device, and each has some work.
         let threads = if in_columns { ptx::WARPS } else { THREADS };
         let most = depth / (threads * usize::from(variant.vectors)).max(1);
         let parts = if few { 1 } else { (8 * multiprocessors / blocks.max(1)).min(most).clamp(1, 65535) };
@@ -427,7 +429,8 @@ impl Operands<'_> {
         FoldLaunch { variant, blocks, parts, rows, columns: vectors, depth, elements }
     }
 
-    /// The parameters of a reduction but for the control, a word each; `shared` are the addresses of counters and accumulators.
+    /// Returns the parameters of a reduction without the control, one word each. `shared` are the addresses of the counters and the
+    /// accumulators.
     fn fold_words(&self, fold: &FoldLaunch, shared: Option<(u64, u64)>) -> Vec<u64> {
         let program = &self.lowered.program;
         let dtype = program.code[program.results[0] as usize].dtype;
@@ -451,7 +454,7 @@ impl Operands<'_> {
     }
 }
 
-/// The words of a divisor: a kernel divides by multiplication.
+/// Returns the words of a divisor. A kernel divides by multiplication.
 fn divisor(extent: usize) -> [u64; 3] {
     let (multiplier, shift) = u32::reciprocal(extent as u32);
     [extent as u64, multiplier.into(), shift.into()]

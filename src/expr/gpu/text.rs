@@ -1,22 +1,22 @@
-//! Kernels for tests: their texts, and their launch arguments.
+//! Texts of kernels and their launch arguments, for tests.
 
 use primitives_host::Result;
 
 use super::{KernelForm, Operands};
 
-/// A kernel's text, and its launch arguments.
+/// The text of a kernel, and its launch arguments.
 pub(crate) struct KernelText {
     pub(crate) text: String,
-    /// The parameters but for the control.
+    /// The parameters without the control.
     pub(crate) words: Vec<u64>,
     pub(crate) blocks: usize,
     pub(crate) threads: usize,
-    /// Whether it has row tiles.
+    /// Whether the kernel has row tiles.
     pub(crate) tiled: bool,
 }
 
 impl Operands<'_> {
-    /// The kernel as it is launched. If `always_tiles` is set, it has row tiles whenever these are possible.
+    /// Returns the kernel that is launched. If `always_tiles` is set, it has row tiles whenever these are possible.
     pub(crate) fn written(&self, always_tiles: bool, arch: u32) -> Result<KernelText> {
         let tiled = if always_tiles { self.row_tiled(true) } else { None };
         let variant = tiled.unwrap_or_else(|| self.variant());
