@@ -12,7 +12,7 @@ pub(crate) trait Function: Send + Sync {
     fn code(&'static self) -> &'static FunctionCode;
 
     /// # Safety
-    /// `len` arguments of the function's types at each address, and room for as many results.
+    /// There must be `len` arguments of the function's types at each address, and room for `len` results.
     unsafe fn run(&self, arguments: &[*const u8], to: *mut u8, len: usize);
 }
 

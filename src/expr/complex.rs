@@ -29,29 +29,29 @@ impl<T> Clone for ComplexExpr<T> {
 }
 
 impl<T: Floating> ComplexExpr<T> {
-    /// The complex number that has these parts.
+    /// Creates the complex number with these parts.
     pub fn new(re: impl Operand<Elem = T>, im: impl Operand<Elem = T>) -> Self {
         Self { re: re.expr(), im: im.expr() }
     }
 
-    /// A real number, with the imaginary part 0.
+    /// Creates a real number, with the imaginary part 0.
     pub fn real(re: impl Operand<Elem = T>) -> Self {
         Self { re: re.expr(), im: Expr::of_node(zero(T::DTYPE)) }
     }
 
-    /// The conjugate.
+    /// Returns the conjugate.
     #[must_use]
     pub fn conj(self) -> Self {
         Self { re: self.re, im: Expr::unary(Op::Neg, self.im) }
     }
 
-    /// The square of the absolute value.
+    /// Returns the square of the absolute value.
     pub fn norm_squared(self) -> Expr<T> {
         let [re, im] = [self.re, self.im].map(|part| Expr::<T>::binary(Op::Mul, part.clone(), part));
         Expr::binary(Op::Add, re, im)
     }
 
-    /// Both parts times a real number, such as a window.
+    /// Multiplies both parts by a real number, such as a window.
     #[must_use]
     pub fn times(self, factor: impl Operand<Elem = T>) -> Self {
         let factor = factor.expr();
@@ -67,7 +67,7 @@ impl<T: Floating> ComplexExpr<T> {
 
 /// A complex operand of an expression: a [`ComplexTensor`] by reference, or a [`ComplexExpr`].
 pub trait ComplexOperand<T: Floating>: Sized {
-    /// As an expression.
+    /// Returns the operand as an expression.
     fn complex(self) -> ComplexExpr<T>;
 }
 
@@ -189,7 +189,7 @@ impl<T: Floating> ComplexTensor<T> {
         Ok(Self::at(stream, shape, Storage::of(buffer)))
     }
 
-    /// Creates a tensor from the numbers of a buffer, which must have as many as `shape`. Work on the tensor runs in the order of `stream`.
+    /// Creates a tensor from the numbers of a buffer, one for each element of `shape`. Work on the tensor runs in the order of `stream`.
     ///
     /// # Errors
     ///
@@ -209,13 +209,13 @@ impl<T: Floating> ComplexTensor<T> {
         Ok(Self::at(stream, shape, storage))
     }
 
-    /// Creates a tensor from the memory of a buffer with as many complex numbers as the shape has.
+    /// Creates a tensor from the memory of a buffer, which has one complex number for each element of the shape.
     pub(crate) fn at(stream: &Stream, shape: Shape, storage: Storage) -> Self {
         let storage = Arc::new(storage);
         let parts = [0, 1].map(|offset| {
             let mut layout = Layout::contiguous(shape);
             layout.strides.iter_mut().for_each(|stride| *stride = stride.wrapping_mul(2));
-            // Where there are no elements, the second place is outside.
+            // If there are no elements, the second place is outside.
             let offset = if shape.contains(&0) { 0 } else { offset };
             Tensor::at(storage.clone(), stream.clone(), Layout { offset, ..layout })
         });
@@ -253,7 +253,7 @@ impl<T: Floating> ComplexTensor<T> {
     ///
     /// Returns [`Error::Fault`] if a kernel that writes the numbers had a fault, and the errors of the copy.
     pub fn to_vec(&self) -> Result<Vec<Complex<T>>> {
-        // SAFETY: it has the memory of a buffer of complex numbers.
+        // SAFETY: the tensor has the memory of a buffer of complex numbers.
         unsafe { self.parts[0].view.storage.as_slice::<Complex<T>>() }.to_vec()
     }
 }

@@ -35,7 +35,7 @@ impl<T: Scalar> Expr<T> {
     }
 }
 
-/// The contracted node with new arguments. Nodes that do not change are reused.
+/// Returns the contracted node with new arguments. A node that does not change is used again.
 fn rebuilt(node: &Arc<Node>, new: Arguments) -> Arc<Node> {
     let make = |op, arguments| Arc::new(Node { kind: Kind::Op(op), dtype: node.dtype, arguments });
     if let (Kind::Op(op @ (Op::Add | Op::Sub)), [Some(a), Some(b), ..]) = (&node.kind, &new)
@@ -64,7 +64,7 @@ fn rebuilt(node: &Arc<Node>, new: Arguments) -> Arc<Node> {
     Arc::new(Node { kind, dtype: node.dtype, arguments: new })
 }
 
-/// The two factors, if the node is a product.
+/// Returns the two factors, if the node is a product.
 fn factors(node: &Node) -> Option<[Arc<Node>; 2]> {
     match (&node.kind, &node.arguments) {
         (Kind::Op(Op::Mul), [Some(x), Some(y), ..]) => Some([x.clone(), y.clone()]),

@@ -46,7 +46,7 @@ pub(crate) fn evaluate(place: &'static Location<'static>, targets: &[&Arc<View>]
     launch(place, targets, &lowered, &nest, &|| describe(&all()).0.join("; "))
 }
 
-/// Launches a checked program whose operands lie as `nest` says.
+/// Launches a checked program whose operands have the layouts of `nest`.
 pub(crate) fn launch(
     place: &'static Location<'static>,
     targets: &[&Arc<View>],
@@ -200,8 +200,8 @@ pub(crate) fn reduce(
     let job = Job { program, nest, results: Vec::new(), inputs, scalars: lowered.scalars };
     let job = FoldJob { job, ranks, spec, result };
     let kernel = text();
-    // SAFETY: the job accesses elements of the views, which lie inside of their memories, and writes those of the targets with
-    // values of their types.
+    // SAFETY: the job accesses elements of the views, which are inside their memories. It writes elements of the targets, with values of
+    // their types.
     unsafe {
         run_on_host(&target.stream, &kernel.clone(), place, uses, move || {
             job.run().map_err(|diagnosis| host_fault(&kernel, place, diagnosis))
@@ -261,7 +261,7 @@ fn reduced(
     if shape.contains(&0) {
         return Ok(None);
     }
-    // Where neighbours in memory go to different results, the innermost axes come last in the nest.
+    // If neighbours in memory belong to different results, the innermost axes come last in the nest.
     let inner = layouts[1..].iter().find_map(|layout| {
         let unit = (0..shape.rank()).filter(|&axis| shape[axis] > 1).find(|&axis| layout.strides[axis].abs() == 1);
         unit.filter(|axis| kept.contains(axis))
@@ -285,7 +285,7 @@ fn reduced(
 /// that are reduced, then the inner axes of the results.
 pub(crate) struct Reduced {
     pub(crate) nest: Nest,
-    /// How many axes of each kind there are.
+    /// The numbers of axes of each kind.
     pub(crate) ranks: [usize; 3],
     pub(crate) spec: Spec,
 }
@@ -293,7 +293,7 @@ pub(crate) struct Reduced {
 /// The layout of the results over the shape of the input. The reduced axes repeat the results.
 fn spread(layout: &Layout, shape: &Shape, kept: &[usize]) -> Layout {
     let mut strides = [0; MAX_RANK];
-    // Axes of extent 1 may stand for those that are reduced.
+    // Axes of extent 1 may stand for the reduced axes.
     let of_target: Vec<usize> =
         if layout.shape.rank() == kept.len() { (0..kept.len()).collect() } else { kept.to_vec() };
     for (&axis, &at) in kept.iter().zip(&of_target) {
@@ -349,8 +349,8 @@ fn on_cpu(
     let uses = uses(targets, &lowered.inputs, &lowered.program);
     let job = Job { program: lowered.program.clone(), nest, results, inputs, scalars: lowered.scalars.clone() };
     let kernel = expression.clone();
-    // SAFETY: the job accesses elements of the views, which lie inside of their memories, and writes those of the targets with
-    // values of their types.
+    // SAFETY: the job accesses elements of the views, which are inside their memories. It writes elements of the targets, with values of
+    // their types.
     unsafe {
         run_on_host(&targets[0].stream, &expression, place, uses, move || {
             job.run().map_err(|diagnosis| host_fault(&kernel, place, diagnosis))

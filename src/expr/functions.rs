@@ -72,17 +72,17 @@ macro_rules! __functions {
             erf(x) Floating -> Elem = math(Math::Erf, x);
             /// 1 minus the error function, accurate for large `x`.
             erfc(x) Floating -> Elem = math(Math::Erfc, x);
-            /// Rounded down.
+            /// The value, rounded down.
             floor(x) Floating -> Elem = math(Math::Floor, x);
-            /// Rounded up.
+            /// The value, rounded up.
             ceil(x) Floating -> Elem = math(Math::Ceil, x);
-            /// Rounded towards 0.
+            /// The value, rounded towards 0.
             trunc(x) Floating -> Elem = math(Math::Trunc, x);
-            /// To the nearest whole number, halves away from 0.
+            /// The nearest whole number. Halves are rounded away from 0.
             round(x) Floating -> Elem = math(Math::Round, x);
-            /// To the nearest whole number, halves to even ones.
+            /// The nearest whole number. Halves are rounded to the even one.
             round_ties_even(x) Floating -> Elem = math(Math::RoundTiesEven, x);
-            /// The absolute value. The smallest signed integer stays as it is.
+            /// The absolute value. The smallest signed integer is unchanged.
             abs(x) Numeric -> Elem = function(Op::Abs, x);
             /// 1 divided by `x`.
             recip(x) Floating -> Elem = function(Op::Recip, x);
@@ -117,7 +117,7 @@ macro_rules! functions {
             /// The type of an element.
             type Item: Scalar;
 
-            /// As an expression.
+            /// Returns this as an expression.
             fn to_expr(&self) -> Expr<Self::Item>;
 
             $(
@@ -130,8 +130,8 @@ macro_rules! functions {
                 }
             )*
 
-            /// Converts the elements to another type, by the rules of [`ConvertTo`](primitives_gpu::element::ConvertTo), which are those of
-            /// Rust's `as`.
+            /// Converts the elements to another type, by the rules of [`ConvertTo`](primitives_gpu::element::ConvertTo). These are the
+            /// rules of Rust's `as`.
             fn cast<U: Scalar>(&self) -> Expr<U> {
                 self.to_expr().convert()
             }
@@ -158,7 +158,7 @@ impl<T: Scalar> Functions for Expr<T> {
     }
 }
 
-/// The functions of two operands: the name, the operation, the types that it takes, and that of the result.
+/// The functions of two operands: the name, the operation, the types of the operands, and the type of the result.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __pair_functions {
@@ -253,7 +253,7 @@ pub fn ge<A: Operand<Elem: Promote<B::Elem>>, B: Operand>(a: A, b: B) -> Expr<bo
     Expr::binary(Op::Le, b, a)
 }
 
-/// `a` where `condition` holds, else `b`; both are computed.
+/// Returns `a` where `condition` is true, and `b` elsewhere. Both are computed.
 pub fn select<C: Operand<Elem = bool>, A: Operand<Elem: Promote<B::Elem>>, B: Operand>(
     condition: C,
     a: A,
@@ -272,7 +272,7 @@ pub fn mul_add<T: Floating>(
     Expr::ternary(Op::MulAdd, a.expr(), b.expr(), c.expr())
 }
 
-/// `x` between `low` and `high`.
+/// Limits `x` to the range from `low` to `high`.
 pub fn clamp<T: Numeric>(x: impl Operand<Elem = T>, low: T, high: T) -> Expr<T> {
     let low: Expr<T> = Expr::binary(Op::Max, x.expr(), scalar(low));
     Expr::binary(Op::Min, low, scalar(high))
@@ -302,7 +302,7 @@ pub fn axis_index<T: Numeric>(axis: usize) -> Expr<T> {
     Expr::<u64>::new(Kind::Index(Some(axis)), arguments([])).convert()
 }
 
-/// The elements of a vector at the indices `index`. An index out of bounds is a fault; negative indices are out of bounds.
+/// Returns the elements of a vector at the indices `index`. An index out of bounds is a fault. Negative indices are out of bounds.
 ///
 /// ```
 /// # use kernel_primitives::{Device, expr::{Tensor, gather}};
@@ -317,9 +317,9 @@ pub fn axis_index<T: Numeric>(axis: usize) -> Expr<T> {
 /// # }
 /// ```
 ///
-/// In an expression of [`SplitTensor`]s, `vector` is a [`SplitTensor`] too. It is on the same devices, but may be split in another way.
-/// Before a device computes its rows, it receives a copy of the whole vector if this is short, and the items that its indices name
-/// otherwise: see [several devices](crate::docs::several_devices#gathers).
+/// In an expression of [`SplitTensor`]s, `vector` is a [`SplitTensor`], too. It is on the same devices, but may be split in another way.
+/// Before a device computes its rows, it receives a copy of the whole vector if the vector is short. Otherwise, it receives the items that
+/// its indices name. See [several devices](crate::docs::several_devices#gathers).
 ///
 /// The call that evaluates it returns [`Error::Expression`](crate::Error::Expression) unless `vector` has one axis.
 pub fn gather<T: Scalar>(vector: &impl Table<Elem = T>, index: impl Operand<Elem: Integral>) -> Expr<T> {
@@ -397,12 +397,12 @@ pub fn normal<T: RandomFloat>(seed: u64) -> Expr<T> {
     normal_at(scalar(seed), element_index())
 }
 
-/// As [`uniform`], of the element that `index` counts, with a seed that can differ by element.
+/// Works as [`uniform`], for the element with the number `index`, and with a seed that can differ by element.
 pub fn uniform_at<T: RandomFloat>(seed: impl Operand<Elem = u64>, index: impl Operand<Elem = u64>) -> Expr<T> {
     Expr::new(Kind::Random(Distribution::Uniform), arguments([seed.expr().node, index.expr().node]))
 }
 
-/// As [`normal`], of the element that `index` counts, with a seed that can differ by element.
+/// Works as [`normal`], for the element with the number `index`, and with a seed that can differ by element.
 pub fn normal_at<T: RandomFloat>(seed: impl Operand<Elem = u64>, index: impl Operand<Elem = u64>) -> Expr<T> {
     Expr::new(Kind::Random(Distribution::Normal), arguments([seed.expr().node, index.expr().node]))
 }

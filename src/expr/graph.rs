@@ -1,4 +1,4 @@
-//! Expressions: graphs of what is to be computed, built by operators and functions.
+//! Expressions: graphs of computations, built by operators and functions.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use super::neighbours::weighted::Taps;
 use super::program::FastMap;
 use super::split::{Beside, SplitView};
 
-/// The operation that a node applies to its arguments. Types and rules are those of the traits in `primitives_gpu::element`.
+/// The operation that a node applies to its arguments. The traits in `primitives_gpu::element` define its types and rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Op {
-    // Of one argument.
+    // Operations with one argument.
     Neg,
     Not,
     Abs,
@@ -25,7 +25,7 @@ pub(crate) enum Op {
     Cast,
     IsNan,
     Math(Math),
-    // Of two.
+    // Operations with two arguments.
     Add,
     Sub,
     Mul,
@@ -47,7 +47,7 @@ pub(crate) enum Op {
     Pow,
     Atan2,
     Hypot,
-    // Of three.
+    // Operations with three arguments.
     Select,
     MulAdd,
 }
@@ -111,7 +111,7 @@ pub(crate) struct View {
 /// The view that a stencil reads. Its steps need it.
 pub(crate) struct Origin {
     pub(crate) view: Arc<View>,
-    /// Where the part is that an interior stencil reads for all its elements.
+    /// The position of the part, if an interior stencil reads it for all its elements.
     pub(crate) inside: Option<Inside>,
 }
 
@@ -122,7 +122,7 @@ pub(crate) struct Inside {
     pub(crate) by: [isize; MAX_RANK],
 }
 
-/// How many indices at the two ends of each axis an interior stencil has no results for. Axes are counted from the innermost.
+/// The numbers of indices at the two ends of each axis without results of an interior stencil. Axes are counted from the innermost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Frame {
     pub(crate) before: [usize; MAX_RANK],
@@ -168,7 +168,7 @@ pub(crate) enum Kind {
     Op(Op),
     /// The element of a vector at the index that the argument gives.
     Gather(Arc<View>),
-    /// The same for a vector that is split over devices.
+    /// The element of a vector that is split over devices, at the index that the argument gives.
     SplitGather(Arc<SplitView>),
     Random(Distribution),
     Call(FunctionRef),
@@ -178,7 +178,7 @@ pub(crate) enum Kind {
     Weighted(Arc<View>, Arc<Taps>),
     /// The argument, which is a stencil, applied this many times. It must be a whole assignment.
     Steps(usize),
-    /// A mistake in place of a value, and the reason: functions that return expressions report errors so.
+    /// A mistake in place of a value, and the reason. Functions that return expressions report errors in this way.
     Wrong(ExpressionErrorKind, Arc<str>),
 }
 
@@ -188,7 +188,7 @@ pub(crate) struct Node {
     pub(crate) arguments: Arguments,
 }
 
-/// The most arguments that a node has. A call of a device function can have so many.
+/// The most arguments of a node. A call of a device function can have this number.
 pub(crate) const MAX_ARGUMENTS: usize = 6;
 
 pub(crate) type Arguments = [Option<Arc<Node>>; MAX_ARGUMENTS];
@@ -209,35 +209,35 @@ pub(crate) fn convert(value: Arc<Node>, dtype: DType) -> Arc<Node> {
     if value.dtype == dtype { value } else { node(Kind::Op(Op::Cast), dtype, arguments([value])) }
 }
 
-/// A function of a value.
+/// Makes a node for a function of a value.
 pub(crate) fn function(op: Op, x: Arc<Node>) -> Arc<Node> {
     let dtype = if op == Op::IsNan { DType::Bool } else { x.dtype };
     node(Kind::Op(op), dtype, arguments([x]))
 }
 
-/// An elementary function of a value.
+/// Makes a node for an elementary function of a value.
 pub(crate) fn math(math: Math, x: Arc<Node>) -> Arc<Node> {
     function(Op::Math(math), x)
 }
 
-/// A function of two values of one type, in that type.
+/// Makes a node for a function of two values of one type, in that type.
 pub(crate) fn function_of_two(op: Op, a: Arc<Node>, b: Arc<Node>) -> Arc<Node> {
     let dtype = a.dtype;
     node(Kind::Op(op), dtype, arguments([a, b]))
 }
 
-/// 0. All its bits are 0 in every type.
+/// Makes the node of 0. All bits of 0 are 0 in every type.
 pub(crate) fn zero(dtype: DType) -> Arc<Node> {
     node(Kind::Scalar(0), dtype, arguments([]))
 }
 
-/// 1, as a part of the kernel.
+/// Makes the node of 1, as a part of the kernel.
 pub(crate) fn one(dtype: DType) -> Arc<Node> {
     convert(node(Kind::Constant(1), DType::Bool, arguments([])), dtype)
 }
 
-/// Converts a shift count to the type of the shifted integer. A count that this type does not hold, or that is negative, becomes a count of
-/// more bits than the type has.
+/// Converts a shift count to the type of the shifted integer. A count that does not fit in this type, or that is negative, becomes a count
+/// of more bits than the type has.
 pub(crate) fn shift_count(by: Arc<Node>, dtype: DType) -> Arc<Node> {
     if by.dtype.size() <= dtype.size() {
         return convert(by, dtype);
@@ -298,7 +298,7 @@ pub(crate) fn rewritten(root: &Arc<Node>, mut new: impl FnMut(&Arc<Node>, Argume
     done[&Arc::as_ptr(root)].clone()
 }
 
-/// A node with new arguments. Returns the node itself if they are its own arguments.
+/// Returns a node with new arguments, or the node itself if they are its own arguments.
 pub(crate) fn with_arguments(node: &Arc<Node>, new: Arguments) -> Arc<Node> {
     let same = node.arguments().zip(new.iter().flatten()).all(|(old, new)| Arc::ptr_eq(old, new));
     if same { node.clone() } else { Arc::new(Node { kind: node.kind.clone(), dtype: node.dtype, arguments: new }) }
@@ -326,7 +326,7 @@ impl<T: Scalar> Expr<T> {
         Self::of_node(Arc::new(Node { kind, dtype: T::DTYPE, arguments }))
     }
 
-    /// The expression of a node whose values have type `T`.
+    /// Makes the expression of a node whose values have type `T`.
     pub(crate) fn of_node(node: Arc<Node>) -> Self {
         Self { node, _type: PhantomData }
     }
@@ -352,14 +352,14 @@ impl<T: Scalar> Expr<T> {
     }
 }
 
-/// A value that is the same for all elements. Expressions that differ only in this value share a kernel.
+/// Makes a value that is the same for all elements. Expressions that differ only in this value share a kernel.
 ///
 /// Operators take plain numbers; functions need `scalar`: `minimum(&x, scalar(1.0))`.
 pub fn scalar<T: Scalar>(value: T) -> Expr<T> {
     Expr::new(Kind::Scalar(value.to_word()), arguments([]))
 }
 
-/// A value that is a constant of the kernel: another value needs another kernel. Use it for values that never change.
+/// Makes a value that is a constant of the kernel. Another value needs another kernel. Use it for values that never change.
 pub fn constant<T: Scalar>(value: T) -> Expr<T> {
     Expr::new(Kind::Constant(value.to_word()), arguments([]))
 }
@@ -371,7 +371,7 @@ pub trait Operand: Sized {
     /// The type of an element.
     type Elem: Scalar;
 
-    /// As an expression.
+    /// Returns the operand as an expression.
     fn expr(self) -> Expr<Self::Elem>;
 }
 
@@ -389,7 +389,7 @@ impl<T: Scalar> Operand for &Expr<T> {
     }
 }
 
-/// The text of an expression, in which its views are `x0`, `x1` in the order of the text, and a description of each view.
+/// Returns the text of an expression, and a description of each view. In the text, the views are `x0`, `x1` and so on, in their order.
 pub(crate) fn describe(roots: &[&Arc<Node>]) -> (Vec<String>, Vec<String>) {
     let mut leaves: Vec<Leaf<'_>> = Vec::new();
     let texts = roots.iter().map(|root| text(root, &mut leaves, 0, &mut 400)).collect();
@@ -420,7 +420,8 @@ impl Leaf<'_> {
     }
 }
 
-/// The text of a node. Operators bind as in Rust; `binding` is the binding of the operator around the node. Long expressions are cut off.
+/// Returns the text of a node. Operators bind as in Rust; `binding` is the binding of the operator around the node. Long expressions are
+/// cut off.
 fn text<'a>(node: &'a Node, leaves: &mut Vec<Leaf<'a>>, binding: u8, budget: &mut usize) -> String {
     if *budget == 0 {
         return "…".into();

@@ -43,13 +43,13 @@
 //!
 //! # Rules
 //!
-//! **Types.** Operands of two types are converted to their common type, see [`DType`]. Results are assigned to tensors of the same type;
+//! **Types.** Operands of two types are converted to their common type; see [`DType`]. Results are assigned to tensors of the same type;
 //! [`cast`](Functions::cast) converts. A number takes the type of the operand that it is combined with.
 //!
-//! **Values.** The traits of [`element`](crate::element) define the value of each operation. Each operation rounds to its type, and none is
-//! contracted unless you call [`contract`](Expr::contract). Integers wrap, `/` and `%` of integers truncate, and a division of integers by
-//! zero is an [`Error::Fault`](crate::Error::Fault). All operations except the elementary functions give the same bits on a GPU and on the
-//! CPU.
+//! **Values.** The traits of [`element`](crate::element) define the value of each operation. Each operation rounds to its type. No
+//! operation is contracted unless you call [`contract`](Expr::contract). Integers wrap, `/` and `%` of integers truncate, and a division of
+//! integers by zero is an [`Error::Fault`](crate::Error::Fault). All operations except the elementary functions give the same bits on a GPU
+//! and on the CPU.
 //!
 //! **Shapes.** NumPy's rules hold: the shapes of the operands broadcast to the target's shape, and in a reduction to each other. An
 //! expression may read its target at the element that it computes, as in `x.assign(&x * 2.0)`. Any other overlap is an error.
@@ -62,7 +62,7 @@
 //!
 //! On a GPU, the host writes the kernel's PTX at the first evaluation of an expression of its form, and the driver compiles it. This needs
 //! no toolkit. A later evaluation of the same form, with other tensors and numbers, reuses the kernel. The form of an expression is its
-//! operations, which of its tensors are the same, and how the tensors lie in memory.
+//! operations, the equality of its tensors, and the layouts of the tensors in memory.
 //!
 //! The kernel accesses contiguous elements in vectors of 16 bytes. It reads transposed tensors by tiles, through shared memory. For other
 //! layouts it computes addresses from strides, which are parameters of the launch. [`Tensor::ptx`] shows the kernel. A [`Prepared`]

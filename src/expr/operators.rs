@@ -9,8 +9,8 @@ use super::graph::{Expr, Op, Operand, scalar, shift_count};
 use super::split::SplitTensor;
 use super::tensor::Tensor;
 
-/// An operator of two operands in their common type, and of an operand and a number of its type. There is none for a tensor of one device
-/// and a split tensor.
+/// An operator on two operands in their common type, and on an operand and a number of its type. There is no operator on a tensor of one
+/// device and a split tensor.
 macro_rules! binary {
     ($($trait:ident $method:ident $op:ident $bound:ident: $($number:ty),*;)*) => {$(
         binary!(@pairs $trait $method $op $bound; Tensor<T>; Tensor<U>, &Tensor<U>, Expr<U>, &Expr<U>);

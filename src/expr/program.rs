@@ -14,8 +14,8 @@ use super::layout::shape::{Layout, MAX_RANK, Shape};
 use super::neighbours::neighbour::{Shift, Spare};
 use super::neighbours::weighted::Taps;
 
-/// A program: it computes the elements of the outputs from those of the inputs. A kernel is identified by its program and the layouts of
-/// its operands.
+/// A program. It computes the elements of the outputs from the elements of the inputs. A kernel is identified by its program and the
+/// layouts of its operands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Program {
     pub(crate) code: Vec<Instruction>,
@@ -34,7 +34,7 @@ pub(crate) struct Program {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Input {
     pub(crate) dtype: DType,
-    /// Whether it is read at indices that are computed. Otherwise it is read at the results' index.
+    /// Whether it is read at computed indices. Otherwise, it is read at the results' index.
     pub(crate) gathered: bool,
     /// Whether it is also read at a distance from the results' index.
     pub(crate) shifted: bool,
@@ -88,7 +88,7 @@ impl Instruction {
 }
 
 impl Op {
-    /// Whether it divides integers. Division by zero is then a fault.
+    /// Returns whether it divides integers. Then a division by zero is a fault.
     pub(crate) fn divides_integers(self, dtype: DType) -> bool {
         self.divides() && dtype.is_integer()
     }
@@ -153,7 +153,8 @@ impl Program {
                     if (taps.first..=taps.first + last as isize).contains(&0) {
                         return vec![*view];
                     }
-                    // All neighbours are on one side: the nearest and the farthest together read all that those in between read.
+                    // All neighbours are on one side. Together, the nearest and the farthest neighbour read everything that the neighbours
+                    // between them read.
                     parts.extend([0, last].map(|number| taps.shift(number).part_of(view, spare)));
                 }
                 _ => {}
@@ -162,12 +163,12 @@ impl Program {
         parts
     }
 
-    /// The values that the results depend on. All other values are there for their shapes.
+    /// Returns which values the results depend on. All other values are there only for their shapes.
     fn needed(&self) -> Vec<bool> {
         self.needed_by(&self.results)
     }
 
-    /// These values and all values that they depend on.
+    /// Returns these values and all values that they depend on.
     pub(crate) fn needed_by(&self, values: &[u32]) -> Vec<bool> {
         let mut needed = vec![false; self.code.len()];
         for &value in values {
@@ -286,7 +287,8 @@ impl Lowering {
             Kind::Gather(view) => What::Gather(self.input(view, true)),
             Kind::Scalar(word) if self.fixed => What::Constant(*word),
             Kind::Scalar(word) => {
-                // One scalar for each node, not for each value: the kernel must not depend on whether two values are equal.
+                // There is a scalar for each node, and not for each value, because the kernel must not depend on whether two values are
+                // equal.
                 let Lowered { program, scalars, .. } = &mut self.lowered;
                 program.scalars.push(node.dtype);
                 scalars.push(*word);
@@ -302,7 +304,7 @@ impl Lowering {
                 What::Neighbour(input, shift)
             }
             Kind::Weighted(view, taps) => {
-                // One of the neighbours that is not the element itself: the others are along the same axis.
+                // This is a neighbour that is not the element itself. The others are along the same axis.
                 let (input, _) = self.shifted(view, taps.shift(usize::from(taps.first == 0)));
                 let known = &mut self.lowered.program.taps;
                 let number = known.iter().position(|known| known == taps).unwrap_or_else(|| {

@@ -24,9 +24,9 @@ pub(crate) enum Fold {
     Product,
     Min,
     Max,
-    /// The index of the first of the smallest, or of the first NaN.
+    /// The index of the first smallest value, or of the first NaN.
     ArgMin,
-    /// The index of the first of the largest, or of the first NaN.
+    /// The index of the first largest value, or of the first NaN.
     ArgMax,
 }
 
@@ -41,7 +41,7 @@ impl Fold {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Finish {
     Nothing,
-    /// Divided by the number of values.
+    /// Divides by the number of values.
     Mean,
     SquareRoot,
 }
@@ -118,7 +118,7 @@ pub struct ReductionExpr<T> {
     _result: PhantomData<fn() -> T>,
 }
 
-/// Where an expression is reduced, and its extents.
+/// The stream or the split on which an expression is reduced, and its extents.
 pub(super) enum Over {
     Stream(Stream, Vec<usize>),
     Split(Split, Vec<usize>),
@@ -127,7 +127,7 @@ pub(super) enum Over {
 /// A mistake in a reduction.
 type Mistake = (ExpressionErrorKind, String);
 
-/// The axes that are reduced, in order. If none are given, all axes are reduced.
+/// Returns the reduced axes, in order. If no axes are given, all axes are reduced.
 pub(super) fn axes_of(given: Option<&[isize]>, shape: &Shape) -> Result<Vec<usize>, Mistake> {
     let rank = shape.rank() as isize;
     let Some(given) = given else { return Ok((0..shape.rank()).collect()) };
@@ -144,7 +144,7 @@ pub(super) fn axes_of(given: Option<&[isize]>, shape: &Shape) -> Result<Vec<usiz
     Ok(axes)
 }
 
-/// The shape of the results. If `keep` is set, the reduced axes stay with an extent of 1.
+/// Returns the shape of the results. If `keep` is set, the reduced axes stay with an extent of 1.
 pub(super) fn kept_of(shape: &Shape, axes: &[usize], keep: bool) -> Result<Shape, Mistake> {
     let mut kept = Vec::new();
     for (axis, &extent) in shape.iter().enumerate() {

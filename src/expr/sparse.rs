@@ -160,8 +160,8 @@ where
         self.assign_on(target.stream(), target)
     }
 
-    /// As [`assign_to`](Self::assign_to), on any stream. A [`Run`] with a [workspace](Run::with) keeps the temporary memory for the next
-    /// call.
+    /// Works as [`assign_to`](Self::assign_to), on any stream. A [`Run`] with a [workspace](Run::with) keeps the temporary memory for the
+    /// next call.
     ///
     /// In a [capture](Stream::capture), the graph keeps the memory that the call needs. If there is a workspace, it must already be large
     /// enough for the product.
@@ -241,7 +241,7 @@ where
             evaluate(place, &[&copy.view], &[x.expr().node])?;
             &copy
         };
-        // The factor of what is added, and the vector, unless that is the target.
+        // This has the factor of the added vector, and the vector, unless it is the target.
         let (beta, z) = match self.addend.as_ref().map(|addend| (&addend.node, scaled::<T>(&addend.node))) {
             None => (T::ZERO, None),
             // With the factor 0, the vector is not read. So its layout does not matter.
@@ -252,7 +252,7 @@ where
             Some((_, Some((beta, view)))) if view.layout.shape == target.shape() && apart(view) => {
                 (beta, Some(Tensor::<T>::at(view.storage.clone(), stream.clone(), view.layout)))
             }
-            // The sum must not be computed in the target, which keeps its elements until the product is launched.
+            // The sum must not be computed in the target, because the target keeps its elements until the product is launched.
             Some((node, _)) => {
                 let sum = vector::<T>(stream, target.len())?;
                 evaluate(place, &[&sum.view], std::slice::from_ref(node))?;
@@ -262,8 +262,8 @@ where
         let axpby = Axpby { alpha: *alpha, beta };
         if is_unchecked(stream.device()) {
             let z = z.as_ref().map(|z| &*z.view);
-            // SAFETY: tensors of these types; `check` has compared their shapes with the matrix's, that of `z` is the target's, and the target
-            // lies in a row, as the others do, which are in other memory.
+            // SAFETY: the tensors have these types. `check` has compared their shapes with the matrix's shape, and `z` has the target's
+            // shape. All vectors are contiguous. `x` and `z` are in other memory than the target.
             return unsafe { sparse_product::<M, X, T>(place, stream, matrix, &x.view, z, &target.view, axpby) };
         }
         let x = x.as_slice().expect("it lies in a row");
@@ -276,8 +276,8 @@ where
                 None => spmv_by(run, *matrix, x, PlusTimes, axpby, y),
             }
         };
-        // SAFETY: a tensor of `T` has the memory of a buffer of `T`, or of complex numbers with such parts. The product's launches write the
-        // slice; `x` and `z` are of other memory.
+        // SAFETY: a tensor of `T` has the memory of a buffer of `T`, or of complex numbers with such parts. The product's launches write
+        // the slice; `x` and `z` are in other memory.
         unsafe { target.view.storage.written_by("a sparse product", launch) }
     }
 }
@@ -287,7 +287,7 @@ fn vector<T: Scalar>(stream: &Stream, len: usize) -> Result<Tensor<T>> {
     Tensor::from_buffer(stream, len, temporary(stream, len)?)
 }
 
-/// The factor and the vector, if an expression is a vector, or a number times one.
+/// Returns the factor and the vector, if an expression is a vector, or a number times a vector.
 fn scaled<T: Numeric + Arithmetic>(node: &Arc<Node>) -> Option<(T, &Arc<View>)> {
     if node.dtype != T::DTYPE {
         return None;
@@ -323,7 +323,7 @@ macro_rules! matrices {
 }
 matrices!(Csr, Planned, Sell);
 
-/// An operator of a product, whose bounds are the same for all.
+/// An operator of a product. The bounds are the same for all operators.
 macro_rules! product {
     ($trait:ident[$other:ty] for $this:ty, $output:ident, [$($param:tt)*], |$a:ident, $b:ident| $made:expr, $method:ident) => {
         impl<'a, M, X, T, $($param)*> $trait<$other> for $this
@@ -361,7 +361,7 @@ where
     }
 }
 
-/// A product on the right of a vector or an expression.
+/// An operator with a product on the right of a vector or an expression.
 macro_rules! right {
     ($($b:ty),*) => {$(
         product!(Add[Product<'a, M, X, T>] for $b, SparseSum, [], |b, product| product.plus(b.expr()), add);
@@ -370,7 +370,7 @@ macro_rules! right {
 }
 right!(Tensor<T>, &Tensor<T>, Expr<T>, &Expr<T>);
 
-/// A product on the right of a number.
+/// An operator with a product on the right of a number.
 macro_rules! numbers {
     ($($t:ty),*) => {$(
         impl<'a, M, X> Mul<SparseProduct<'a, M, X, $t>> for $t

@@ -104,8 +104,7 @@ impl<T: Scalar> Tensor<T> {
         Ok(Self::of(stream, Layout::contiguous(shape), stream.buffer_uninit(shape.elements().unwrap_or(usize::MAX))?))
     }
 
-    /// Creates a tensor from the elements of a buffer, which must have as many as `shape`. Work on the tensor runs in the order of
-    /// `stream`.
+    /// Creates a tensor from the elements of a buffer, one for each element of `shape`. Work on the tensor runs in the order of `stream`.
     ///
     /// # Errors
     ///
@@ -134,12 +133,12 @@ impl<T: Scalar> Tensor<T> {
         Self::of_view(Arc::new(View { storage, stream, layout, dtype: T::DTYPE, spare: None, origin: None }))
     }
 
-    /// The tensor of a view. The elements of the view have the type `T`.
+    /// Makes the tensor of a view. The elements of the view have the type `T`.
     pub(super) fn of_view(view: Arc<View>) -> Self {
         Self { view, _elements: PhantomData }
     }
 
-    /// The same memory with another layout, inside it.
+    /// Returns a view of the same memory with another layout, which is inside it.
     fn with_layout(&self, layout: Layout) -> Self {
         Self::at(self.view.storage.clone(), self.view.stream.clone(), layout)
     }
@@ -149,7 +148,7 @@ impl<T: Scalar> Tensor<T> {
         self.view.layout.shape
     }
 
-    /// The steps between elements along each axis, in elements.
+    /// Returns the steps between elements along each axis, in elements.
     pub fn strides(&self) -> &[isize] {
         &self.view.layout.strides[..self.shape().rank()]
     }
@@ -223,8 +222,8 @@ impl<T: Scalar> Tensor<T> {
         }
         let (start, len) = (self.view.layout.offset, self.len());
         let storage = Arc::get_mut(&mut Arc::get_mut(&mut self.view)?.storage)?;
-        // SAFETY: a tensor of `T` has the memory of a buffer of `T`, or of complex numbers with such parts. No other view has the storage, so
-        // that until the slice ends only enqueued work and graphs use clones of it.
+        // SAFETY: a tensor of `T` has the memory of a buffer of `T`, or of complex numbers with such parts. No other view has the storage,
+        // so that only enqueued work and graphs use clones of it until the slice ends.
         let all = unsafe { storage.as_mut_slice::<T>() };
         all.into_slice(start..start + len).ok()
     }
@@ -296,7 +295,7 @@ impl<T: Scalar> Tensor<T> {
         self.viewed(ExpressionErrorKind::OutOfRange, |layout| layout.sliced(&slices.slices()))
     }
 
-    /// A view with a layout that is made of this one's. The function says why there is none.
+    /// Returns a view with a layout that is made from this view's layout. If there is no such layout, the function says why.
     #[track_caller]
     fn viewed(
         &self,
@@ -321,13 +320,13 @@ impl<T: Scalar> Tensor<T> {
         self.viewed(ExpressionErrorKind::BadStrides, |layout| layout.reshaped(shape))
     }
 
-    /// The axes in reverse order: of a matrix, the transpose.
+    /// Returns a view with the axes in reverse order. For a matrix, this is the transpose.
     pub fn t(&self) -> Self {
         let axes: Vec<usize> = (0..self.shape().rank()).rev().collect();
         self.with_layout(self.view.layout.permuted(&axes).unwrap_or(self.view.layout))
     }
 
-    /// The axes in this order: axis `i` of the result is axis `axes[i]` of this.
+    /// Returns a view with the axes in this order: axis `i` of the result is axis `axes[i]` of this tensor.
     ///
     /// # Errors
     ///
