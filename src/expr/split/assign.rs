@@ -1,4 +1,4 @@
-//! Assignments to split tensors: an expression as one of each device.
+//! Assignments to split tensors. An expression becomes one expression for each device.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -27,25 +27,26 @@ pub(super) fn assign(place: &'static Location<'static>, target: &Arc<SplitView>,
     Pass::new(place, target, root, root)?.run(&|| describe(&[root]).0.join("; "))
 }
 
-/// An expression that is computed into a split tensor: it is checked and prepared once, and can run again and again.
+/// An expression that is computed into a split tensor. It is checked and prepared once, and can run again and again.
 pub(super) struct Pass {
     place: &'static Location<'static>,
     target: Arc<SplitView>,
     value: Arc<Node>,
-    /// What mistakes are about.
+    /// The expression that errors describe.
     root: Arc<Node>,
-    /// Those of views to memory in which rows lie one after the other.
+    /// The copies of views to contiguous memory.
     copies: Vec<Self>,
     halos: Halos,
     gathers: Gathers,
     kernels: Vec<Kernel>,
 }
 
-/// The number of a device, and what it computes.
+/// The number of a device, and the program and the nest of its kernel.
 type Kernel = (usize, Lowered, Nest);
 
 impl Pass {
-    /// Computes `value`, which is the assignment `root` or a step of it. Takes memory for what stencils read, and copies nothing.
+    /// Makes a pass that computes `value`, which is the assignment `root` or a step of it. Takes memory for the elements that stencils
+    /// read, and copies nothing.
     pub(super) fn new(
         place: &'static Location<'static>,
         target: &Arc<SplitView>,
@@ -55,7 +56,7 @@ impl Pass {
         let rows = target.rows();
         let reads = Reads::of(value);
         reads.check(place, root, &target.shape, rows)?;
-        // A copy that a device reads in place of its shard has other memory.
+        // If a device reads a copy in place of its shard, the copy has other memory.
         let overlap = |source: &SplitView| target.shards.iter().zip(&source.shards).any(|(a, b)| overlaps(a, b));
         if reads.beside.iter().any(|(source, _)| overlap(source)) {
             let reason =
@@ -74,7 +75,7 @@ impl Pass {
         Ok(Self { place, target, value, root, copies, halos, gathers, kernels })
     }
 
-    /// Enqueues the copies and the kernels, which have this name.
+    /// Enqueues the copies and the kernels. They have this name.
     pub(super) fn run(&mut self, name: &dyn Fn() -> String) -> Result<()> {
         let (place, Self { target, value, root, copies, halos, gathers, kernels, .. }) = (self.place, self);
         for copy in copies {
@@ -92,7 +93,7 @@ impl Pass {
     }
 }
 
-/// The kernels of the devices that have rows. Mistakes are about `root`.
+/// Returns the kernels of the devices that have rows. Errors describe `root`.
 fn kernels_of(
     place: &'static Location<'static>,
     target: &SplitView,
@@ -112,13 +113,13 @@ fn kernels_of(
 #[derive(Default)]
 pub(super) struct Reads {
     pub(super) split: Vec<Arc<SplitView>>,
-    /// Split, and read by stencils.
+    /// Split tensors that stencils read.
     pub(super) beside: Vec<(Arc<SplitView>, Arc<Beside>)>,
-    /// Of one device, read at the place that is computed or beside it.
+    /// Tensors of one device that are read at the computed place, or beside it.
     pub(super) whole: Vec<Arc<View>>,
-    /// Of one device, read at places that are computed: their shapes say nothing of the results'.
+    /// Tensors of one device that are read at computed indices. Their shapes do not matter for the results' shape.
     gathered: Vec<Arc<View>>,
-    /// Split, and gathered from: their shapes say nothing either.
+    /// Split tensors that are gathered from. Their shapes do not matter, either.
     pub(super) gathered_split: Vec<Arc<SplitView>>,
 }
 
@@ -139,20 +140,20 @@ impl Reads {
         reads
     }
 
-    /// How the first tensor that is split says that results are: the rows of each device, and their shape.
+    /// Returns the split of the results, the first row of each device, and their shape. The first split tensor decides them.
     pub(super) fn first(&self) -> Option<(Split, Vec<usize>, Shape)> {
         let of = |view: &SplitView, shape: Shape| {
-            // An interior stencil has places for a part of the rows.
+            // An interior stencil has places for only a part of the rows.
             let bounds = if shape[0] == view.shape[0] { view.bounds.clone() } else { view.split.bounds(shape[0]) };
             (view.split.clone(), bounds, shape)
         };
         let split = self.split.first().map(|view| of(view, view.shape));
-        // The rows of an interior stencil are split as others are.
+        // The rows of an interior stencil are split like the rows of other tensors.
         let beside = self.beside.iter().find(|(_, beside)| beside.rule().is_some()).or(self.beside.first());
         split.or_else(|| beside.map(|(view, beside)| of(view, beside.shape(view.shape))))
     }
 
-    /// Checks that all that is read for these rows of `shape` is where they are.
+    /// Checks that all tensors that are read for these rows of `shape` are on the devices of the rows.
     pub(super) fn check(
         &self,
         place: &'static Location<'static>,
@@ -171,7 +172,7 @@ impl Reads {
             if whole.rank() != shape.rank() || whole[0] != shape[0] {
                 return fail(ExpressionErrorKind::BadSplit, repeats_rows(&whole, shape));
             }
-            // The rows of an interior stencil are split as its places are.
+            // The rows of an interior stencil are split like its places.
             if !(if in_place { rows.are_those_of(view.rows()) } else { rows.split.has_devices_of(&view.split) }) {
                 return fail(ExpressionErrorKind::BadSplit, rows.differ_from(view));
             }
@@ -194,18 +195,19 @@ impl Reads {
     }
 }
 
-/// What devices get of others before they compute an expression.
+/// The elements that devices get from other devices before they compute an expression.
 #[derive(Clone, Copy)]
 pub(super) struct Brought<'a> {
     pub(super) halos: &'a Halos,
     pub(super) gathers: &'a Gathers,
 }
 
-/// The expression on one device, whose rows are `count` from `first` on: of split tensors its rows and what stencils read around these, and
-/// with indices that count over the whole.
+/// Returns the expression on one device, which has `count` rows starting at row `first`. It reads the device's rows of split tensors, and
+/// the rows around them that stencils read. Its indices count over the whole tensor.
 ///
-/// The numbers of the first row and element are scalars, so that devices have one kernel. That of the first row has its own, in which
-/// random numbers cost less: those of neighbours are of one draw if they are by an index as it is.
+/// The numbers of the first row and of the first element are scalars, so that the devices share one kernel. The device with row 0 has a
+/// kernel of its own. Random numbers cost less in this kernel: neighbouring numbers share a draw only if they depend on the unchanged
+/// index.
 pub(super) fn on_device(
     root: &Arc<Node>,
     device: usize,
@@ -225,7 +227,7 @@ pub(super) fn on_device(
     })
 }
 
-/// A number that is no part of the kernel.
+/// Makes a number that is not a part of the kernel.
 pub(super) fn number(number: u64) -> Arc<Node> {
     node(Kind::Scalar(number), DType::U64, arguments([]))
 }

@@ -1,4 +1,4 @@
-//! The elements of a split tensor that stencils read around the element that is computed.
+//! The elements of a split tensor that stencils read around the computed element.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(crate) enum Beside {
 }
 
 impl Beside {
-    /// The shape of the values, if the tensor has shape `whole`.
+    /// Returns the shape of the values, if the tensor has shape `whole`.
     pub(super) fn shape(&self, whole: Shape) -> Shape {
         match self {
             Self::Inside(inside) => inside_shape(whole, inside),
@@ -26,7 +26,7 @@ impl Beside {
         }
     }
 
-    /// The rule for neighbours outside, or `None` if there are no such neighbours.
+    /// Returns the rule for neighbours outside, or `None` if there are no such neighbours.
     pub(super) fn rule(&self) -> Option<Rule> {
         match self {
             Self::Neighbour(shift) => Some(shift.rule),
@@ -72,7 +72,7 @@ fn inside_shape(whole: Shape, Inside { frame, .. }: &Inside) -> Shape {
     shape.unwrap_or(whole)
 }
 
-/// The part of `rows` that an interior stencil reads along the other axes. `rows` are the rows that it reads.
+/// Returns the part of `rows` that an interior stencil reads along the other axes. `rows` are the rows that it reads.
 pub(super) fn inside_rows(rows: Layout, inside: &Inside) -> Layout {
     let Layout { shape, strides, mut offset } = rows;
     let (rank, is_empty, count) = (shape.rank(), shape.contains(&0), shape[0]);

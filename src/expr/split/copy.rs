@@ -54,7 +54,7 @@ impl<T: Scalar> SplitTensor<T> {
     /// # Errors
     ///
     /// Returns [`Error::Expression`] if the shapes differ, if the two have some elements in common at other places, or if this view repeats
-    /// elements; and the errors of [`resplit`](Self::resplit).
+    /// elements. Also returns the errors of [`resplit`](Self::resplit).
     #[track_caller]
     pub fn copy_from(&self, other: &Self) -> Result<()> {
         let place = Location::caller();
@@ -129,7 +129,7 @@ pub(super) fn copy_rows<T: Scalar>(
     Ok(())
 }
 
-/// Copies `len` elements of one contiguous view to another, from and to given element numbers. The elements have type `T`.
+/// Copies `len` elements of one contiguous view to another, from and to the given element numbers. The elements have type `T`.
 pub(super) fn copy<T: Scalar>(
     call: &'static str,
     to: (&Arc<View>, usize),
@@ -145,6 +145,6 @@ pub(super) fn copy<T: Scalar>(
     if target.0.same_as(source.0) && target.1 == source.1 {
         return Ok(());
     }
-    // SAFETY: the memory of a tensor of `T` is that of a buffer of `T`, and whole elements are copied.
+    // SAFETY: a tensor of `T` has the memory of a buffer of `T`, and whole elements are copied.
     unsafe { storage::copy(call, &to.0.stream, target, source, len * size) }
 }

@@ -48,7 +48,7 @@ enum Source {
 }
 
 impl Gathers {
-    /// Finds and checks the gathers of an expression that is computed for `rows`. Copies nothing.
+    /// Finds and checks the gathers of an expression that is computed for `rows`. It copies nothing.
     pub(super) fn new(place: &'static Location<'static>, root: &Arc<Node>, rows: Rows<'_>) -> Result<Self> {
         let mut all: Vec<Gathered> = Vec::new();
         rewritten(root, |node, _| {
@@ -79,12 +79,12 @@ impl Gathers {
         Ok(Self { all })
     }
 
-    /// Whether there are no gathers.
+    /// Returns whether there are no gathers.
     pub(super) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// The node that replaces a gather on a device. `new` are its new arguments.
+    /// Returns the node that replaces a gather on a device. `new` are its new arguments.
     pub(super) fn on(&self, gather: &Arc<Node>, device: usize, new: Arguments) -> Arc<Node> {
         let known = self.all.iter().find(|known| Arc::ptr_eq(&known.node, gather));
         let Gathered { view, brought, .. } = known.expect("all gathers are found");
@@ -93,12 +93,12 @@ impl Gathers {
                 convert(node(Kind::View(items.clone()), items.dtype, arguments([])), gather.dtype)
             }
             Some(Source::Whole(whole)) => node(Kind::Gather(whole.clone()), gather.dtype, new),
-            // A gather of the same form, for the checks.
+            // This is a gather of the same form, for the checks.
             None => node(Kind::Gather(view.shards[device].clone()), gather.dtype, new),
         }
     }
 
-    /// The copy of a vector that a device has for another gather.
+    /// Returns the copy of a vector that a device has for another gather.
     fn whole(&self, view: &SplitView, device: usize) -> Option<Arc<View>> {
         let same = self.all.iter().filter(|known| known.view.same_as(view));
         same.filter_map(|known| known.brought.get(&device)).find_map(|source| match source {
@@ -154,7 +154,7 @@ impl Gathers {
     }
 }
 
-/// Whether a device has all elements.
+/// Returns whether a device has all elements.
 fn has_all(view: &SplitView, device: usize) -> bool {
     view.bounds[device + 1] - view.bounds[device] == view.shape[0]
 }

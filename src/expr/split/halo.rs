@@ -1,15 +1,15 @@
-//! Halos: the rows of other devices that stencils read, brought to each device.
+//! Halos: the rows of other devices that stencils read. They are copied to each device.
 //!
-//! A device reads a source by a [`Piece`]: the rows that stencils read for the device's places, one after the other. It is the source's own
-//! shard if that has them all. Otherwise the piece is the shard with rows around it, if the source was made with room for them: then only
-//! these rows are copied. Else it is a temporary, to which the shard is copied as well.
+//! A device reads a source by a [`Piece`]: the rows that stencils read for the device's places, one after the other. If the source's own
+//! shard has all these rows, it is the piece. Otherwise, if the source was made with room for rows around it, the piece is the shard with
+//! the rows around it, and only these rows are copied. Otherwise, the piece is temporary memory, and the shard is copied to it, too.
 //!
-//! Rows outside of the tensor are filled as the boundary says, so that a kernel has no rule along the split axis, and the kernels of all
-//! devices are one.
+//! Rows outside of the tensor are filled by the rule of the boundary. So a kernel has no rule along the split axis, and all devices have
+//! the same kernel.
 //!
-//! The rows around a shard are in the shard's memory, and the order of uses is that of whole memories. If a device read its neighbours'
-//! shards, while these read its own, all copies of a step would wait for each other in a chain. So each device first copies what others
-//! need to an outbox, and they read that.
+//! The rows around a shard are in the shard's memory, and uses are ordered by whole memories. If a device read its neighbours' shards while
+//! these read its own shard, all copies of a step would wait for each other in a chain. So each device first copies the rows that others
+//! need to an outbox, and the others read the outbox.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -31,21 +31,22 @@ use crate::expr::layout::shape::{Layout, Shape};
 use crate::expr::neighbours::neighbour::{Rule, Spare};
 use crate::expr::program::{Lowered, lower};
 
-/// Elements before and after rows. A kernel may load a vector of which it needs a part, and rows are as aligned as memory is.
+/// The number of elements before and after rows. A kernel may load a vector of which it needs only a part. With this number, rows are
+/// aligned like memory.
 const PAD: usize = 128;
 
 /// Room for rows around the shards of a split tensor.
 pub(crate) struct Halo {
-    /// On each side of each shard.
+    /// The number of rows on each side of each shard.
     pub(super) rows: usize,
-    /// What other devices read of each: room for the first rows of its shard and for the last ones.
+    /// The rows of each device that other devices read: room for the first rows and for the last rows of its shard.
     outboxes: Vec<Arc<View>>,
-    /// Held until all is enqueued that reads what was brought.
+    /// The lock that is held until everything that reads the copied rows is enqueued.
     turn: Mutex<()>,
 }
 
 impl Halo {
-    /// The shards of a tensor with room for so many rows around each, and what goes with them.
+    /// Makes the shards of a tensor with room for this number of rows around each. Also returns the halo.
     pub(super) fn new(
         streams: &[Stream],
         (shape, bounds): (Shape, &[usize]),
@@ -66,7 +67,7 @@ impl Halo {
     }
 }
 
-/// Memory for so many elements, which have unspecified values, as a vector.
+/// Takes memory for this number of elements with unspecified values, as a vector.
 fn memory(stream: &Stream, dtype: DType, len: usize) -> Result<Arc<View>> {
     let storage = with_type!(dtype, T => Storage::of(storage::temporary::<T>(stream, len)?));
     let (storage, stream, layout) =
@@ -74,45 +75,46 @@ fn memory(stream: &Stream, dtype: DType, len: usize) -> Result<Arc<View>> {
     Ok(Arc::new(View { storage, stream, layout, dtype, spare: None, origin: None }))
 }
 
-/// What the devices read of split tensors.
+/// The rows of split tensors that the devices read.
 pub(super) struct Halos {
     sources: Vec<Source>,
 }
 
-/// A split tensor that stencils read by one rule, or by none.
+/// A split tensor that stencils read by one rule, or without a rule.
 struct Source {
     view: Arc<SplitView>,
     rule: Option<Rule>,
-    /// How many rows are read before those of a device's places, and after them.
+    /// The numbers of rows that are read before and after the rows of a device's places.
     reach: [usize; 2],
-    /// By the number of the device.
+    /// The pieces, by the number of the device.
     pieces: BTreeMap<usize, Piece>,
-    /// How many of the first and of the last rows of each device others read in its outbox.
+    /// The numbers of first and of last rows of each device that others read from its outbox.
     posted: Vec<[usize; 2]>,
-    /// Whether the room around shards has rows of it.
+    /// Whether the room around the shards has rows of this source.
     uses_room: bool,
 }
 
-/// What a device reads of a source.
+/// The part of a source that a device reads.
 struct Piece {
-    /// Its rows, one after the other.
+    /// The rows of the piece, one after the other.
     rows: Arc<View>,
-    /// Which row is the first. Those before row 0 are outside.
+    /// The number of the first row. Rows before row 0 are outside.
     first: isize,
-    /// The rows of the device's places, with what is around them; `None` if the piece is the tensor, so that rules hold.
+    /// The rows of the device's places, with spare rows around them. `None` for interior stencils, and if the piece is the whole tensor, so
+    /// that rules hold.
     own: Option<Arc<View>>,
     copies: Vec<Transfer>,
     outside: Vec<Fill>,
 }
 
-/// Rows outside: where they are, and what they are.
+/// Rows outside: their place, and their values.
 struct Fill {
     to: Arc<View>,
     value: Arc<Node>,
     prepared: Box<(Lowered, Nest)>,
 }
 
-/// Elements of one view, which lie in a row, that go to another one.
+/// Contiguous elements of one view that are copied to another view.
 struct Transfer {
     from: (Arc<View>, usize),
     to: (Arc<View>, usize),
@@ -120,7 +122,7 @@ struct Transfer {
 }
 
 impl Halos {
-    /// What is needed to compute `rows`, which can be brought again and again. Takes memory, and copies nothing.
+    /// Finds the rows that are needed to compute `rows`. They can be copied again and again. Takes memory, and copies nothing.
     pub(super) fn new(place: &'static Location<'static>, reads: &Reads, rows: Rows<'_>) -> Result<Self> {
         let mut sources: Vec<Source> = Vec::new();
         for (view, beside) in &reads.beside {
@@ -146,11 +148,11 @@ impl Halos {
         Ok(Self { sources })
     }
 
-    /// Enqueues all copies. Other threads bring nothing to the same places until what this returns is dropped.
+    /// Enqueues all copies. Other threads copy nothing to the same places until the returned guards are dropped.
     pub(super) fn bring(&self, place: &'static Location<'static>) -> Result<Vec<MutexGuard<'_, ()>>> {
         let halos = self.sources.iter().filter_map(|source| source.view.halo.as_deref());
         let halos: BTreeMap<usize, &Halo> = halos.map(|halo| (std::ptr::from_ref(halo).addr(), halo)).collect();
-        // In one order by all, so that no two wait for each other.
+        // All threads take the locks in one order, so that no two threads wait for each other.
         let turns = halos.values().map(|halo| halo.turn.lock().unwrap_or_else(PoisonError::into_inner)).collect();
         for source in &self.sources {
             source.post()?;
@@ -168,14 +170,14 @@ impl Halos {
         Ok(turns)
     }
 
-    /// The rows of a device's places of a split tensor.
+    /// Returns the rows of a device's places of a split tensor.
     pub(super) fn own(&self, view: &SplitView, device: usize) -> Arc<View> {
         let mut known = self.sources.iter().filter(|source| source.rule.is_some() && source.view.same_as(view));
         let own = known.find_map(|source| source.pieces.get(&device)?.own.clone());
         own.unwrap_or_else(|| view.shards[device].clone())
     }
 
-    /// What a stencil reads on a device whose places are so many, from row `first` on.
+    /// Returns the leaf that a stencil reads on a device with `count` places, starting at row `first`.
     pub(super) fn beside(&self, view: &SplitView, beside: &Beside, device: usize, first: usize, count: usize) -> Kind {
         let mut sources = self.sources.iter();
         let source = sources.find(|source| source.rule == beside.rule() && source.view.same_as(view));
@@ -197,7 +199,7 @@ impl Halos {
 }
 
 impl Source {
-    /// What a device reads whose places are these.
+    /// Returns the piece that a device with these places reads.
     fn piece(
         &mut self,
         place: &'static Location<'static>,
@@ -230,7 +232,7 @@ impl Source {
         } else {
             missing.push(needed.clone());
             let shape = with_rows(view.shape, (needed.end - needed.start) as usize);
-            // The rows of the device's places begin at a multiple.
+            // The rows of the device's places begin at a multiple of `PAD`.
             let before = self.reach[0].saturating_mul(row);
             let offset = before.saturating_add(PAD).next_multiple_of(PAD) - before;
             let len = shape.elements().unwrap_or(usize::MAX).saturating_add(offset + PAD);
@@ -251,7 +253,7 @@ impl Source {
         Ok(piece)
     }
 
-    /// Says how rows of a piece get there.
+    /// Finds the sources of the missing rows of a piece.
     fn fill(
         &mut self,
         place: &'static Location<'static>,
@@ -268,7 +270,7 @@ impl Source {
         for outside in [missing.start..missing.end.min(0), missing.start.max(all)..missing.end].into_iter().filter(has)
         {
             let is_low = outside.start < 0;
-            // The first one of those that are read, how many, and in which direction.
+            // This has the range of the rows that are read, and their direction.
             let (from, step) = match self.rule.expect("interior stencils have no rows outside") {
                 Rule::Periodic => {
                     let by = if is_low { all } else { -all };
@@ -298,7 +300,7 @@ impl Source {
         Ok(())
     }
 
-    /// Rows of the tensor on a device: those of a piece, if it has them.
+    /// Returns rows of the tensor on a device. They are rows of the piece, if it has them.
     fn rows(&mut self, piece: &mut Piece, device: usize, rows: Range<isize>) -> Result<Arc<View>> {
         if piece.first <= rows.start && rows.end <= piece.first + piece.rows.layout.shape[0] as isize {
             return Ok(piece.part(&rows));
@@ -316,17 +318,18 @@ impl Source {
         Ok(some)
     }
 
-    /// Copies rows of the tensor to those of a piece from row `at` on.
+    /// Copies rows of the tensor to the rows of a piece, starting at row `at`.
     fn copy_rows(&mut self, piece: &mut Piece, device: usize, rows: Range<isize>, at: isize) {
         let row = row_elements(&self.view.shape);
-        // Memory that is not a shard's is in no chain.
+        // Memory that is not a shard's is not in a chain.
         let in_shard = piece.rows.storage.same_as(&self.view.shards[device].storage);
         for (owner, range) in self.owners(rows.clone()) {
             let shard = &self.view.shards[owner];
             let (first, last) = (self.view.bounds[owner] as isize, self.view.bounds[owner + 1] as isize);
             let from = match &self.view.halo {
                 Some(halo) if in_shard && owner != device => {
-                    // Rows that are missing around a shard are the last ones of a device before it, or the first ones of one after it.
+                    // The rows that are missing around a shard are the last rows of a device before it, or the first rows of a device after
+                    // it.
                     let (posted, outbox) = (&mut self.posted[owner], halo.outboxes[owner].clone());
                     if range.start == first && range.end - first <= halo.rows as isize {
                         posted[0] = posted[0].max((range.end - first) as usize);
@@ -344,7 +347,7 @@ impl Source {
         }
     }
 
-    /// The devices that have rows of the tensor, with those that each has.
+    /// Returns the devices that have rows of the tensor, with the rows of each.
     fn owners(&self, rows: Range<isize>) -> Vec<(usize, Range<isize>)> {
         let bounds = self.view.bounds.windows(2).enumerate();
         let parts =
@@ -352,12 +355,12 @@ impl Source {
         parts.filter(|(_, range)| !range.is_empty()).collect()
     }
 
-    /// Where a row begins in the shard of its device.
+    /// Returns the number of a row's first element in the shard of its device.
     fn element_of(&self, owner: usize, row: isize) -> usize {
         (row as usize - self.view.bounds[owner]) * row_elements(&self.view.shape)
     }
 
-    /// Copies what others read of each device to its outbox.
+    /// Copies the rows that others read of each device to its outbox.
     fn post(&self) -> Result<()> {
         let Some(halo) = &self.view.halo else { return Ok(()) };
         let row = row_elements(&self.view.shape);
@@ -382,7 +385,7 @@ impl Fill {
 }
 
 impl Piece {
-    /// Some of its rows.
+    /// Returns some of the piece's rows.
     fn part(&self, rows: &Range<isize>) -> Arc<View> {
         let count = (rows.end - rows.start) as usize;
         self.rows.with_layout(self.rows.layout.rows((rows.start - self.first) as usize, count))

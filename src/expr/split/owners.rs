@@ -14,7 +14,7 @@ use crate::expr::layout::shape::{Layout, MAX_RANK, Shape};
 use crate::expr::program::lower;
 use crate::expr::tensor::Tensor;
 
-/// A read-only vector of the first `len` elements of a buffer.
+/// Makes a read-only vector of the first `len` elements of a buffer.
 pub(crate) fn vector_of<T: Scalar>(stream: &Stream, buffer: &Buffer<T>, len: usize) -> Arc<View> {
     let layout = Layout::contiguous(vector(len));
     Tensor::<T>::at(Arc::new(Storage::shared(buffer)), stream.clone(), layout).view
@@ -51,8 +51,8 @@ impl Wanted {
         let is_narrow = index.dtype.size() <= 4 && !index.dtype.is_signed() && u32::try_from(all).is_ok();
         let dtype = if is_narrow { DType::U32 } else { DType::U64 };
         let given = node(Kind::View(index.clone()), index.dtype, arguments([]));
-        // A vector with as many elements as `x`, which are all the same element. A gather from it finds indices out of bounds, as on one
-        // device.
+        // This is a vector with the length of `x`, whose elements are all the same element. A gather from it finds indices out of bounds,
+        // as on one device.
         let zeros = Tensor::<u16>::zeros(stream, 1)?.view;
         let zeros = zeros.with_layout(Layout { shape: vector(all), strides: [0; MAX_RANK], offset: 0 });
         let mut part = node(Kind::Gather(zeros), DType::U16, arguments([given.clone()]));
@@ -78,7 +78,7 @@ impl Wanted {
         Ok(made)
     }
 
-    /// The parts, the numbers of the indices, and the numbers of the items.
+    /// Returns the parts, the numbers of the indices, and the numbers of the items.
     pub(crate) fn slices(&self) -> (BufferSlice<'_, u16>, BufferSlice<'_, u32>, BufferSlice<'_, u32>) {
         let in_a_row = "what was just made lies in a row";
         let [number, item] = [&self.number, &self.item].map(|made| made.as_slice().expect(in_a_row));

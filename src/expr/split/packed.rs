@@ -1,4 +1,4 @@
-//! Contiguous copies of views that are copied between devices. Each row of such a copy is on the device that has it.
+//! Contiguous copies of views that are copied between devices. Each row of a copy is on the device that has the row.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::expr::dtype::DType;
 use crate::expr::graph::{Kind, Node, arguments, describe, node, rewritten, with_arguments};
 use crate::expr::layout::shape::Shape;
 
-/// The same view if the rows of each device are contiguous, and a contiguous copy otherwise.
+/// Returns the same view if the rows of each device are contiguous, and a contiguous copy otherwise.
 pub(super) fn contiguous(place: &'static Location<'static>, view: &Arc<SplitView>) -> Result<Arc<SplitView>> {
     if view.is_contiguous() {
         return Ok(view.clone());
@@ -22,8 +22,8 @@ pub(super) fn contiguous(place: &'static Location<'static>, view: &Arc<SplitView
     Ok(copy)
 }
 
-/// Takes memory for copies of what stencils and gathers read of other devices in an expression of these rows, if it is not contiguous.
-/// Returns the expression that reads the copies, and what fills them.
+/// Takes memory for contiguous copies of views that are not contiguous. These are the views that stencils and gathers read of other devices
+/// in an expression of these rows. Returns the expression that reads the copies, and the passes that fill them.
 pub(super) fn packed(
     place: &'static Location<'static>,
     root: &Arc<Node>,
@@ -37,7 +37,7 @@ pub(super) fn packed(
     };
     rewritten(root, |node, _| {
         match &node.kind {
-            // Where a device reads rows of its own alone, it reads them as they are.
+            // A device that reads only its own rows reads them without a copy.
             Kind::SplitBeside(view, beside)
                 if view.bounds == rows.bounds && (view.is_on_one() || beside.reach(view.shape) == [0; 2]) => {}
             Kind::SplitBeside(view, _) | Kind::SplitGather(view) => add(view),
@@ -67,7 +67,7 @@ pub(super) fn packed(
     Ok((value, copies.into_iter().map(|(_, pass)| pass).collect()))
 }
 
-/// Memory for a copy of a view, and what fills it.
+/// Takes memory for a copy of a view. Also returns the pass that fills it.
 fn copied(place: &'static Location<'static>, view: &Arc<SplitView>) -> Result<(Arc<SplitView>, Pass)> {
     let copy = memory(&view.split, (view.shape, &view.bounds), view.dtype, 0)?;
     let value = rows_of(view);
@@ -75,12 +75,12 @@ fn copied(place: &'static Location<'static>, view: &Arc<SplitView>) -> Result<(A
     Ok((copy, pass))
 }
 
-/// The element of a split tensor at the place that is computed.
+/// Returns the element of a split tensor at the computed place.
 pub(super) fn rows_of(view: &Arc<SplitView>) -> Arc<Node> {
     node(Kind::Split(view.clone()), view.dtype, arguments([]))
 }
 
-/// Memory for a tensor that is split so, with room for so many rows around those of each device.
+/// Makes a tensor with this split, and with room for `room` rows around the rows of each device.
 pub(super) fn memory(
     split: &Split,
     (shape, bounds): (Shape, &[usize]),

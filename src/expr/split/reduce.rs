@@ -34,7 +34,7 @@ struct Plan {
     /// The shape of the results.
     kept: Shape,
     spec: Spec,
-    /// Those of views to contiguous memory.
+    /// The copies of views to contiguous memory.
     copies: Vec<Pass>,
     halos: Halos,
     gathers: Gathers,
@@ -60,7 +60,7 @@ impl<T: Scalar> ReductionExpr<T> {
         self
     }
 
-    /// Computes a reduction along other axes than the outermost axis into a new tensor, which is split as the input.
+    /// Computes a reduction along other axes than the outermost axis into a new tensor. It is split like the input.
     ///
     /// ```
     /// use kernel_primitives::expr::{Reductions, SplitTensor};
@@ -207,7 +207,7 @@ impl Plan {
         let shards = self.rows().shards_or_first();
         let (device, first, rows) = shards[0];
         let is_of_nothing = reduced.clone().any(|extent| extent == 0);
-        // Nothing is read, or all of it is on the device that has the result.
+        // Either nothing is read, or all of it is on the device that has the result.
         if is_of_nothing || device == 0 && shards.len() == 1 {
             return self.reduce(device, (first, rows), target, self.spec);
         }
@@ -247,7 +247,7 @@ impl Plan {
         self.store(target, convert(value, to))
     }
 
-    /// The number of elements of a row that go to one result.
+    /// Returns the number of elements of a row that belong to one result.
     fn reduced_row(&self) -> u64 {
         self.axes.iter().skip(1).fold(1u64, |all, &axis| all.saturating_mul(self.shape[axis] as u64))
     }
@@ -281,7 +281,7 @@ struct Partial {
 }
 
 impl Partial {
-    /// Combines this with the result of later devices. Of equal values, the one with the lower index wins.
+    /// Combines this result with the result of later devices. If both values are equal, the value with the lower index wins.
     fn combined(self, later: Self, fold: Fold) -> Self {
         let op = match fold {
             Fold::Sum => Op::Add,

@@ -12,8 +12,8 @@ use crate::expr::layout::shape::{AxisSlice, IntoShape, IntoSlices, Layout, MAX_R
 use crate::expr::tensor::checked_shape;
 
 impl<T: Scalar> SplitTensor<T> {
-    /// Returns a view of slices along the leading axes, as [`Tensor::slice`](crate::expr::Tensor::slice). Each row stays on its device, so
-    /// that a slice of rows is split in a way of its own, and some devices may have no row of it.
+    /// Returns a view of slices along the leading axes, as [`Tensor::slice`](crate::expr::Tensor::slice) does. Each row stays on its
+    /// device. So a slice of rows has a split of its own, and some devices may have no row of it.
     ///
     /// Two tensors of one expression are split in the same way if they have the same split and shape and their rows are sliced in the same
     /// way. [`resplit`](Self::resplit) copies a slice of rows to the usual split of its shape.
@@ -39,8 +39,8 @@ impl<T: Scalar> SplitTensor<T> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Tensor::slice`](crate::expr::Tensor::slice), and [`Error::Expression`] of the kind `BadSplit` for a single
-    /// index or a negative step along the outermost axis: a slice keeps this axis, and the order of the devices.
+    /// Returns the errors of [`Tensor::slice`](crate::expr::Tensor::slice). Returns [`Error::Expression`] of the kind `BadSplit` for a
+    /// single index or a negative step along the outermost axis, because a slice keeps this axis, and the order of the devices.
     #[track_caller]
     pub fn slice(&self, slices: impl IntoSlices) -> Result<Self> {
         let (place, slices, shape) = (Location::caller(), slices.slices(), self.shape());
@@ -57,7 +57,7 @@ impl<T: Scalar> SplitTensor<T> {
             let reason = format!("a step of {step} along the outermost axis changes the order of the devices");
             return Err(bad_split(place, reason));
         };
-        // The number of the first row of the slice that is at a row of the whole, or after it.
+        // This is the number of the slice's first row that is at a row of the whole tensor, or after it.
         let number = |row: usize| row.saturating_sub(start).div_ceil(step).min(count);
         let bounds: Vec<usize> = self.view.bounds.iter().map(|&row| number(row)).collect();
         let inner = [AxisSlice::from(..)].into_iter().chain(slices.into_iter().skip(1)).collect::<Vec<_>>();
@@ -65,15 +65,15 @@ impl<T: Scalar> SplitTensor<T> {
             let (first, rows) = (bounds[device], bounds[device + 1] - bounds[device]);
             let begins = if rows == 0 { 0 } else { start + first * step - self.view.bounds[device] };
             let mut layout = shard.layout.sliced(&inner).expect("those of the whole are right").rows(begins, rows);
-            // A step that is taken never may be of any size.
+            // A step that is never taken may have any size.
             layout.strides[0] = layout.strides[0].wrapping_mul(step as isize);
             layout
         });
         Ok(self.of_layouts(bounds.clone(), whole.shape, shards.collect()))
     }
 
-    /// Returns a view of the same elements in another shape, outermost axis first. Each element stays on its device: if a device has a
-    /// part of a row of that shape, there is no such view. A view in another shape has no [room](Self::halo).
+    /// Returns a view of the same elements in another shape, outermost axis first. Each element stays on its device. If a device would have
+    /// only a part of a row of that shape, there is no such view. A view in another shape has no [room](Self::halo).
     ///
     /// ```
     /// use kernel_primitives::expr::SplitTensor;
@@ -91,8 +91,8 @@ impl<T: Scalar> SplitTensor<T> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Tensor::reshape`](crate::expr::Tensor::reshape), and [`Error::Expression`], of the kind `BadSplit` if a row
-    /// would be on several devices, and of the kind `BadShape` for a shape without axes, which has nothing to split.
+    /// Returns the errors of [`Tensor::reshape`](crate::expr::Tensor::reshape). Returns [`Error::Expression`] of the kind `BadSplit` if a
+    /// row would be on several devices, and of the kind `BadShape` for a shape without axes, which has nothing to split.
     #[track_caller]
     pub fn reshape(&self, shape: impl IntoShape) -> Result<Self> {
         let (place, shape) = (Location::caller(), splittable(&shape, Some(self.len()))?);
@@ -114,7 +114,7 @@ impl<T: Scalar> SplitTensor<T> {
             }
             self.view.bounds.iter().map(|bound| bound * old / new).collect()
         };
-        // All devices have the strides of one that has rows: its view of as many rows as there are in all tells of each.
+        // All devices with rows have the same strides. So the strides of a view of all rows in the other shape are right for each device.
         let shards = self.view.shards.iter();
         let strides =
             shards.clone().find(|shard| shard.layout.shape[0] > 0).map_or([0; MAX_RANK], |shard| shard.layout.strides);
@@ -130,11 +130,12 @@ impl<T: Scalar> SplitTensor<T> {
         Ok(self.of_layouts(bounds, shape, layouts))
     }
 
-    /// The axes in this order: axis `i` of the result is axis `axes[i]` of this. Axis 0 remains the outermost.
+    /// Returns a view with the axes in this order: axis `i` of the result is axis `axes[i]` of this tensor. Axis 0 stays the outermost.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Expression`] if `axes` is not an order of all axes, or, of the kind `BadSplit`, if it does not begin with axis 0.
+    /// Returns [`Error::Expression`] if `axes` is not an order of all axes. It is of the kind `BadSplit` if `axes` does not begin with axis
+    /// 0.
     #[track_caller]
     pub fn permute(&self, axes: &[usize]) -> Result<Self> {
         let place = Location::caller();
@@ -149,13 +150,13 @@ impl<T: Scalar> SplitTensor<T> {
         Ok(self.viewed(whole.shape, |layout| layout.permuted(axes)))
     }
 
-    /// Returns a view that repeats the elements of each row to a shape with as many rows and axes. You can read a view that repeats
-    /// elements, but you cannot assign to it.
+    /// Returns a view that repeats the elements of each row to a shape with the same number of rows and of axes. You can read a view that
+    /// repeats elements, but you cannot assign to it.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Expression`] if the tensor's shape does not broadcast to the given shape, or, of the kind `BadSplit`, if rows would
-    /// be repeated.
+    /// Returns [`Error::Expression`] if the tensor's shape does not broadcast to the given shape. It is of the kind `BadSplit` if rows
+    /// would be repeated.
     #[track_caller]
     pub fn broadcast_to(&self, shape: impl IntoShape) -> Result<Self> {
         let (place, own, shape) = (Location::caller(), self.shape(), checked_shape(&shape, None)?);
@@ -171,8 +172,8 @@ impl<T: Scalar> SplitTensor<T> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Tensor::insert_axis`](crate::expr::Tensor::insert_axis), and [`Error::Expression`] of the kind `BadSplit` for
-    /// axis 0: the outermost axis is the one that is split.
+    /// Returns the errors of [`Tensor::insert_axis`](crate::expr::Tensor::insert_axis). Returns [`Error::Expression`] of the kind
+    /// `BadSplit` for axis 0, because the outermost axis is split.
     #[track_caller]
     pub fn insert_axis(&self, axis: usize) -> Result<Self> {
         let place = Location::caller();
@@ -185,13 +186,14 @@ impl<T: Scalar> SplitTensor<T> {
         Ok(self.viewed(whole.shape, |layout| layout.with_axis(axis)))
     }
 
-    /// A view whose rows are made of these ones, each on its device. What is right for the whole is right for its parts.
+    /// Returns a view whose rows are made from the rows of this view, each on its device. If the whole view is possible, its parts are,
+    /// too.
     fn viewed(&self, shape: Shape, f: impl Fn(&Layout) -> Result<Layout, String>) -> Self {
         let layouts = self.view.shards.iter().map(|shard| f(&shard.layout).expect("that of the whole is right"));
         self.of_layouts(self.view.bounds.clone(), shape, layouts.collect())
     }
 
-    /// A view of the same memory. A view of the same elements in the same shape keeps the room around them.
+    /// Returns a view of the same memory. A view of the same elements in the same shape keeps the room around them.
     fn of_layouts(&self, bounds: Vec<usize>, shape: Shape, layouts: Vec<Layout>) -> Self {
         let own = self.view.shards.iter().map(|shard| &shard.layout);
         if shape == self.shape() && bounds == self.view.bounds && own.eq(&layouts) {
@@ -202,7 +204,7 @@ impl<T: Scalar> SplitTensor<T> {
     }
 }
 
-/// Why a tensor is not repeated.
+/// Says why a tensor is not repeated.
 pub(super) fn repeats_rows(own: &Shape, shape: &Shape) -> String {
     format!(
         "a tensor of shape {own} that is split along its outermost axis cannot be repeated over the rows of {shape}"

@@ -1,10 +1,10 @@
-//! Steps of a stencil on split tensors: passes of one step each, before which devices get the rows of others anew.
+//! Steps of a stencil on split tensors: passes of one step each. Before each pass, devices get the rows of other devices again.
 //!
 //! Passes take turns between the target and memory that has room around its shards, so that no pass copies a shard. A stepped tensor
-//! without such room is copied once to memory that has it; a target without it gets the last step alone.
+//! without such room is copied once to memory that has it. A target without such room gets only the last step.
 //!
-//! Places of an interior stencil are computed where they lie in the target. A tensor beside them has the shape of the interior, and is split
-//! as any tensor of that shape: it is copied once to where the places are.
+//! The places of an interior stencil are computed where they are in the target. A tensor beside them has the shape of the interior, and is
+//! split like any tensor of that shape. It is copied once to the devices that have the places.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::expr::layout::shape::MAX_RANK;
 use crate::expr::steps::passes::{between, check, element_of, memories, turns};
 use crate::expr::steps::stepped::{AnyView, Found, Refusal, part, with_leaves};
 
-/// Computes `root`, so many steps, into a split tensor.
+/// Computes `root`, which are `count` steps, into a split tensor.
 pub(super) fn assign(
     place: &'static Location<'static>,
     target: &Arc<SplitView>,
@@ -39,14 +39,14 @@ pub(super) fn assign(
     }
     let name = || describe(&[root]).0.join("");
     if stepped.found.frame.is_some() {
-        // That it can be assigned to is seen of the whole alone.
+        // Only the whole target shows whether it can be assigned to.
         Pass::new(place, target, &rows_of(&stepped.state), root)?;
     }
     if count == 0 {
         return Pass::new(place, target, &rows_of(&stepped.state), root)?.run(&name);
     }
     stepped.bring_others(place, target)?;
-    // Any mistake is found before memory is taken for the passes.
+    // All mistakes are found before memory is taken for the passes.
     let mut single = Pass::new(place, &stepped.inner(target), &stepped.step_of(&stepped.state), root)?;
     if target.shape.elements() == Some(0) {
         return Ok(());
@@ -60,7 +60,7 @@ pub(super) fn assign(
     let room = stepped.room();
     // A view that is not contiguous would be copied before each pass that reads it.
     let has_room = |view: &SplitView| view.room() >= room && (view.is_contiguous() || view.is_on_one());
-    // What is read beside the stepped tensor must not be in the memory of steps in between.
+    // The tensors that are read beside the stepped tensor must not be in the memory of steps in between.
     let free = has_room(target) && !stepped.found.reads_of(&AnyView::Split(target.clone()));
     let copies = !has_room(&stepped.state);
     let passes = count + usize::from(copies);
@@ -92,13 +92,13 @@ pub(super) fn assign(
 struct SplitStepped {
     /// One step.
     value: Arc<Node>,
-    /// What is stepped.
+    /// The stepped tensor.
     state: Arc<SplitView>,
     found: Found,
 }
 
 impl SplitStepped {
-    /// What is stepped by `value`.
+    /// Finds the tensor that `value` steps.
     fn new(value: &Arc<Node>) -> Result<Self, Refusal> {
         let found = Found::of(value)?;
         let AnyView::Split(state) = &found.state else {
@@ -111,7 +111,7 @@ impl SplitStepped {
         Ok(stepped)
     }
 
-    /// One step of what is in `source`, which has the shape of the stepped tensor.
+    /// Returns one step of the elements in `source`, which has the shape of the stepped tensor.
     fn step_of(&self, source: &Arc<SplitView>) -> Arc<Node> {
         let inner = self.inner(&self.state);
         with_leaves(&self.value, |kind| match kind {
@@ -124,7 +124,7 @@ impl SplitStepped {
         })
     }
 
-    /// How many rows around those of a device a step reads.
+    /// Returns the number of rows around the rows of a device that a step reads.
     fn room(&self) -> usize {
         if self.state.is_on_one() {
             return 0;
@@ -139,7 +139,7 @@ impl SplitStepped {
         own.flat_map(|(view, beside)| beside.reach(view.shape)).max().unwrap_or(0)
     }
 
-    /// The places of `view` that are computed, each on its device.
+    /// Returns the places of `view` that are computed, each on its device.
     fn inner(&self, view: &Arc<SplitView>) -> Arc<SplitView> {
         let Some(frame) = &self.found.frame else { return view.clone() };
         let (k, rows) = (view.shape.rank() - 1, view.shape[0]);
@@ -153,7 +153,7 @@ impl SplitStepped {
         Arc::new(SplitView { split, shape, bounds, shards, dtype, halo: None, by_stencil: false })
     }
 
-    /// Copies what no step changes.
+    /// Copies the elements that no step changes.
     fn copy_around(&self, place: &'static Location<'static>, to: &Arc<SplitView>) -> Result<()> {
         let Some(frame) = &self.found.frame else { return Ok(()) };
         for (device, ..) in to.rows().shards() {
@@ -165,7 +165,7 @@ impl SplitStepped {
         Ok(())
     }
 
-    /// Copies what is beside an interior stencil to where its places are.
+    /// Copies the tensors beside an interior stencil to the devices of its places.
     fn bring_others(&mut self, place: &'static Location<'static>, target: &SplitView) -> Result<()> {
         if self.found.frame.is_none() {
             return Ok(());
@@ -194,7 +194,7 @@ impl SplitStepped {
     }
 }
 
-/// The part of a frame that is in the rows of a device.
+/// Returns the part of a frame that is in the rows of a device.
 fn frame_on(frame: &Frame, view: &SplitView, device: usize) -> Frame {
     let (k, rows) = (view.shape.rank() - 1, view.shape[0]);
     let (first, end) = (view.bounds[device], view.bounds[device + 1]);

@@ -51,8 +51,8 @@ use crate::expr::tensor::{Tensor, checked_shape, updates};
 /// copies a tensor to another split. A clone has the same elements.
 ///
 /// [Slices](Self::slice), [other shapes](Self::reshape), [permutations](Self::permute), and [repeated](Self::broadcast_to) rows are views,
-/// as those of a [`Tensor`], whose elements stay on their devices. What stencils, gathers, and copies between devices read of a view that
-/// is not [contiguous](Self::is_contiguous) is first copied on its device.
+/// like those of a [`Tensor`]. Their elements stay on their devices. If a view is not [contiguous](Self::is_contiguous), the elements that
+/// stencils, gathers, and copies between devices read are first copied on its device.
 ///
 /// An expression of several devices cannot read a [`Tensor`] of one device, and the expression of a [`Tensor`] cannot read a split tensor.
 /// [`to_tensor`](Self::to_tensor) collects the elements, [`from_tensor`](Self::from_tensor) distributes them, and [`shard`](Self::shard)
@@ -85,7 +85,7 @@ use crate::expr::tensor::{Tensor, checked_shape, updates};
 /// ```
 ///
 /// [Gathers](crate::expr::gather) read split tensors at any places, on any device. The host waits for the items that go between devices,
-/// unless these are the whole of a short vector.
+/// unless they are the whole of a short vector.
 pub struct SplitTensor<T> {
     pub(in crate::expr) view: Arc<SplitView>,
     _elements: PhantomData<T>,
@@ -248,7 +248,7 @@ impl<T: Scalar> SplitTensor<T> {
         Self { view: Arc::new(view), _elements: PhantomData }
     }
 
-    /// Makes a vector of the elements of a split buffer. It is split as the buffer is.
+    /// Makes a vector of the elements of a split buffer. It is split like the buffer.
     ///
     /// ```
     /// use kernel_primitives::expr::{Reductions, SplitTensor};
@@ -296,32 +296,32 @@ impl<T: Scalar> SplitTensor<T> {
         SplitTensor::made_by(split, bounds.clone(), *shape, |_, stream, shape, _| Tensor::uninit(stream, shape))
     }
 
-    /// The extents of the whole tensor.
+    /// Returns the extents of the whole tensor.
     pub fn shape(&self) -> Shape {
         self.view.shape
     }
 
-    /// The element type.
+    /// Returns the element type.
     pub fn dtype(&self) -> DType {
         T::DTYPE
     }
 
-    /// The number of elements of the whole tensor.
+    /// Returns the number of elements of the whole tensor.
     pub fn len(&self) -> usize {
         self.shape().elements().unwrap_or(usize::MAX)
     }
 
-    /// Whether there are no elements.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The split of the tensor.
+    /// Returns the split of the tensor.
     pub fn split(&self) -> &Split {
         &self.view.split
     }
 
-    /// The rows of the whole tensor that device `device` of the split has.
+    /// Returns the rows of the whole tensor that device `device` of the split has.
     ///
     /// # Panics
     ///
@@ -361,7 +361,7 @@ impl<T: Scalar> SplitTensor<T> {
         Ok(host)
     }
 
-    /// Whether the rows of each device are contiguous, as in all tensors but some [views](Self::slice).
+    /// Returns whether the rows of each device are contiguous, as in all tensors except some [views](Self::slice).
     pub fn is_contiguous(&self) -> bool {
         self.view.is_contiguous()
     }
@@ -391,7 +391,6 @@ impl<T: Scalar> SplitTensor<T> {
     /// if tensors are split in another way than this one, or are on one device. For stencils and gathers, returns
     /// [`Error::Allocation`](primitives_host::Error::Allocation) if a device does not have enough memory for the elements that it gets, and
     /// [`Error::Capture`](primitives_host::Error::Capture) if a stream captures, because graphs cannot have copies between devices.
-    /// [`Error::Capture`](primitives_host::Error::Capture) if a stream captures, since graphs hold no copies between devices.
     #[track_caller]
     pub fn assign(&self, value: impl Operand<Elem = T>) -> Result<()> {
         assign(Location::caller(), &self.view, &value.expr().node)

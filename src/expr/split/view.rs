@@ -1,4 +1,4 @@
-//! Split tensors as expressions see them.
+//! The part of split tensors that expressions know.
 
 use std::sync::Arc;
 
@@ -26,30 +26,30 @@ pub(crate) struct SplitView {
 }
 
 impl SplitView {
-    /// The same elements as a stencil on them reads them in the place that is computed.
+    /// Returns the same elements, read by a stencil in the computed place.
     pub(crate) fn read_by_stencil(&self) -> Self {
         let Self { split, shape, bounds, shards, dtype, halo, .. } = self;
         let (split, bounds, shards, halo) = (split.clone(), bounds.clone(), shards.clone(), halo.clone());
         Self { split, shape: *shape, bounds, shards, dtype: *dtype, halo, by_stencil: true }
     }
 
-    /// Whether both have the same elements.
+    /// Returns whether both have the same elements.
     pub(crate) fn same_as(&self, other: &Self) -> bool {
         let (a, b) = (&self.shards, &other.shards);
         self.shape == other.shape && a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same_as(b))
     }
 
-    /// Whether the rows of each device are contiguous.
+    /// Returns whether the rows of each device are contiguous.
     pub(super) fn is_contiguous(&self) -> bool {
         self.shards.iter().all(|shard| shard.layout.is_contiguous())
     }
 
-    /// Whether one device has all rows.
+    /// Returns whether one device has all rows.
     pub(super) fn is_on_one(&self) -> bool {
         self.bounds.windows(2).any(|bounds| bounds[1] - bounds[0] == self.shape[0])
     }
 
-    /// A text that says which rows are on which device.
+    /// Returns a text that says which rows are on which device.
     pub(crate) fn describe(&self) -> String {
         self.split.describe(&self.bounds)
     }
@@ -58,7 +58,7 @@ impl SplitView {
         Rows { split: &self.split, bounds: &self.bounds }
     }
 
-    /// For how many rows there is room around those of each device.
+    /// Returns the number of rows for which there is room around the rows of each device.
     pub(super) fn room(&self) -> usize {
         self.halo.as_ref().map_or(0, |halo| halo.rows)
     }
@@ -72,12 +72,12 @@ pub(super) struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Whether each row is on the same device in both.
+    /// Returns whether each row is on the same device in both.
     pub(super) fn are_those_of(&self, other: Rows<'_>) -> bool {
         self.bounds == other.bounds && self.split.has_devices_of(other.split)
     }
 
-    /// Why rows that are split so are not beside those of another tensor.
+    /// Says why rows with this split do not match the rows of another tensor.
     pub(super) fn differ_from(&self, other: &SplitView) -> String {
         format!(
             "tensors are split in two ways, as {} and as {}: copy one by `resplit`",
@@ -86,13 +86,13 @@ impl Rows<'_> {
         )
     }
 
-    /// The devices that have rows, each with its first row and how many it has.
+    /// Returns the devices that have rows. Each comes with its first row and its number of rows.
     pub(super) fn shards(&self) -> impl Iterator<Item = (usize, usize, usize)> {
         let ranges = self.bounds.windows(2).map(|bounds| (bounds[0], bounds[1] - bounds[0]));
         ranges.enumerate().map(|(device, (first, rows))| (device, first, rows)).filter(|(.., rows)| *rows > 0)
     }
 
-    /// As [`shards`](Self::shards). If there are no rows, returns the first device, so that mistakes are still found.
+    /// Works as [`shards`](Self::shards). If there are no rows, it returns the first device, so that mistakes are still found.
     pub(super) fn shards_or_first(&self) -> Vec<(usize, usize, usize)> {
         let mut shards: Vec<_> = self.shards().collect();
         if shards.is_empty() {
@@ -106,12 +106,12 @@ impl Rows<'_> {
     }
 }
 
-/// A shape with another number of rows.
+/// Returns a shape with another number of rows.
 pub(super) fn with_rows(shape: Shape, rows: usize) -> Shape {
     shape.map(|extents| extents[0] = rows).unwrap_or(shape)
 }
 
-/// The number of elements of a row.
+/// Returns the number of elements of a row.
 pub(super) fn row_elements(shape: &Shape) -> usize {
     // If there are no rows, a row may have more elements than can be counted.
     shape.iter().skip(1).fold(1usize, |all, &extent| all.saturating_mul(extent))
