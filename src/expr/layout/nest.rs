@@ -2,7 +2,7 @@
 
 use super::shape::{Layout, MAX_RANK, Shape, Strides};
 
-/// A shape and the layout of each operand in it, with as few axes as possible.
+/// A shape and the layout of each operand in it, with the fewest axes.
 #[derive(Clone, Debug)]
 pub(crate) struct Nest {
     /// The number of axes of the nest.
@@ -43,8 +43,8 @@ pub(crate) struct OperandLayout {
 }
 
 impl Nest {
-    /// The nest of operands that all have shape `shape`, in the order of the first operand's elements in memory. `None` if there are more
-    /// elements than can be counted.
+    /// Returns the nest of operands that all have shape `shape`, in the order of the first operand's elements in memory. Returns `None` if
+    /// there are more elements than can be counted.
     pub(crate) fn new<'a>(shape: &Shape, layouts: impl Iterator<Item = &'a Layout>) -> Option<Self> {
         Self::keeping(shape, layouts, Axes::default())
     }
@@ -88,9 +88,9 @@ impl Nest {
         Self { rank: 0, extents: [1; MAX_RANK], operands, elements, apart: [None; MAX_RANK] }
     }
 
-    /// The nest of operands whose axes are in groups, in the given order, and the number of axes that are left of each group. Axes of
-    /// different groups stay apart, and so do the axes of `apart`. No axis may be empty. `None` if there are more elements than can be
-    /// counted.
+    /// Returns the nest of operands whose axes are in groups, in the given order, and the number of axes that are left of each group. Axes
+    /// of different groups stay apart, and so do the axes of `apart`. No axis may be empty. Returns `None` if there are more elements than
+    /// can be counted.
     pub(crate) fn grouped<'a, const N: usize>(
         shape: &Shape,
         layouts: impl Iterator<Item = &'a Layout>,
@@ -175,7 +175,7 @@ impl Nest {
         self.apart.iter().any(Option::is_some)
     }
 
-    /// The indices of an element number.
+    /// Returns the indices of the element with a number.
     fn index(&self, place: usize) -> [usize; MAX_RANK] {
         let mut index = [0; MAX_RANK];
         let mut rest = place;

@@ -6,7 +6,7 @@ use std::ops::{Deref, Range};
 /// The most axes that a tensor can have.
 pub const MAX_RANK: usize = 9;
 
-/// The extents of a tensor, outermost first. There are at most [`MAX_RANK`]; a single value has none.
+/// The extents of a tensor, outermost first. There are at most [`MAX_RANK`] extents; a single value has none.
 ///
 /// Make a shape from an array, a slice or a single number: `[3, 4].into()`, `5.into()`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -19,7 +19,7 @@ impl Shape {
     /// The shape of a single value.
     pub const SCALAR: Self = Self { rank: 0, extents: [1; MAX_RANK] };
 
-    /// The shape with these extents; `None` for more than [`MAX_RANK`].
+    /// Returns the shape with these extents, or `None` for more than [`MAX_RANK`] extents.
     pub fn new(extents: &[usize]) -> Option<Self> {
         let mut shape = Self::SCALAR;
         shape.rank = u8::try_from(extents.len()).ok()?;
@@ -32,7 +32,7 @@ impl Shape {
         self.rank.into()
     }
 
-    /// The number of elements; `None` if it overflows `usize`.
+    /// Returns the number of elements, or `None` if it overflows `usize`.
     pub fn elements(&self) -> Option<usize> {
         if self.contains(&0) {
             return Some(0);
@@ -57,7 +57,7 @@ impl Shape {
         Self::new(&extents)
     }
 
-    /// The shape to which both broadcast, as in NumPy: axes are matched from the innermost, and an extent of 1 is repeated.
+    /// Returns the shape to which both broadcast, as in NumPy: axes are matched from the innermost, and an extent of 1 is repeated.
     pub fn broadcast(&self, other: &Self) -> Option<Self> {
         let (long, short) = if self.rank >= other.rank { (self, other) } else { (other, self) };
         let mut shape = *long;
@@ -148,7 +148,7 @@ impl Layout {
         Self { shape, strides: shape.contiguous_strides(), offset: 0 }
     }
 
-    /// Makes a layout with a stride for each axis. `None` if the numbers of strides and axes differ.
+    /// Makes a layout with a stride for each axis. Returns `None` if the numbers of strides and axes differ.
     pub(crate) fn strided(shape: Shape, strides: &[isize], offset: usize) -> Option<Self> {
         if strides.len() != shape.rank() {
             return None;
@@ -165,7 +165,7 @@ impl Layout {
             || self.shape.iter().enumerate().all(|(axis, &extent)| extent == 1 || self.strides[axis] == dense[axis])
     }
 
-    /// The range of the memory from the first to the last element of the view; `None` if the numbers overflow.
+    /// Returns the range of the memory from the first to the last element of the view, or `None` if the numbers overflow.
     pub(crate) fn span(&self) -> Option<Range<usize>> {
         if self.shape.contains(&0) {
             return Some(self.offset..self.offset);
@@ -182,7 +182,7 @@ impl Layout {
         Some(usize::try_from(low).ok()?..usize::try_from(high + 1).ok()?)
     }
 
-    /// The number of elements of memory from the first to the last element, both included.
+    /// Returns the number of elements of memory from the first to the last element, both included.
     pub(crate) fn reach(&self) -> u128 {
         if self.shape.contains(&0) {
             return 0;
@@ -191,7 +191,7 @@ impl Layout {
         axes.map(|(&extent, stride)| stride.unsigned_abs() as u128 * (extent as u128 - 1)).sum::<u128>() + 1
     }
 
-    /// The same elements repeated over `shape`; `None` if they do not broadcast to it.
+    /// Returns the layout of the same elements repeated over `shape`, or `None` if they do not broadcast to it.
     pub(crate) fn broadcast_to(&self, shape: &Shape) -> Option<Self> {
         let ahead = shape.rank().checked_sub(self.shape.rank())?;
         let mut strides = [0; MAX_RANK];
@@ -205,7 +205,7 @@ impl Layout {
         Some(Self { shape: *shape, strides, offset: self.offset })
     }
 
-    /// Whether every index means the same element of the memory in both.
+    /// Returns whether every index means the same element of the memory in both.
     pub(crate) fn same_places(&self, other: &Self) -> bool {
         let strides = self.strides.iter().zip(&other.strides);
         self.shape == other.shape
@@ -215,7 +215,7 @@ impl Layout {
     }
 }
 
-/// A slice of one axis, as Python writes `start:end:step`; negative bounds count from the end. A single index removes the axis.
+/// A slice of one axis, as Python writes `start:end:step`. Negative bounds count from the end. A single index removes the axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AxisSlice {
     start: Option<isize>,
@@ -232,8 +232,8 @@ impl AxisSlice {
         Self { step, ..self }
     }
 
-    /// The first index, the number of indices, and whether the axis stays, on an axis of extent `extent`. `None` if the step is 0 or a
-    /// single index is out of bounds.
+    /// Returns the first index, the number of indices, the step, and whether the axis stays, for an axis of extent `extent`. Returns `None`
+    /// if the step is 0 or a single index is out of bounds.
     pub(crate) fn resolve(self, extent: usize) -> Option<(usize, usize, isize, bool)> {
         // An extent may be larger than an `isize`.
         let len = extent as i128;
@@ -281,7 +281,7 @@ impl From<isize> for AxisSlice {
     }
 }
 
-/// Slices of the leading axes: a single one, a tuple of up to [`MAX_RANK`], or an array or a slice of [`AxisSlice`].
+/// Slices of the leading axes: a single slice, a tuple of up to [`MAX_RANK`] slices, or an array or a slice of [`AxisSlice`].
 pub trait IntoSlices {
     #[doc(hidden)]
     fn slices(self) -> Vec<AxisSlice>;

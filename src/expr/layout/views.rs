@@ -2,11 +2,11 @@
 
 use super::shape::{AxisSlice, Layout, MAX_RANK, Shape};
 
-/// Why a layout has no such view.
+/// The reason why a layout has no such view.
 type Reason = String;
 
 impl Layout {
-    /// The elements of slices along the leading axes.
+    /// Returns the elements of slices along the leading axes.
     pub(crate) fn sliced(&self, slices: &[AxisSlice]) -> Result<Self, Reason> {
         let Self { shape, strides, mut offset } = *self;
         if slices.len() > shape.rank() {
@@ -18,12 +18,12 @@ impl Layout {
             let resolved = slice.resolve(extent);
             let (start, count, step, stays) =
                 resolved.ok_or_else(|| format!("axis {axis} of a tensor of shape {shape} has no {slice:?}"))?;
-            // Where there are no elements, the place is of no use, and may lie outside.
+            // If there are no elements, the place does not matter, and may be outside.
             if !shape.contains(&0) {
                 offset = offset.wrapping_add_signed(strides[axis].wrapping_mul(start as isize));
             }
             if stays {
-                // A step that is taken never may be of any size.
+                // A step that is never taken may have any size.
                 kept[extents.len()] = strides[axis].wrapping_mul(step);
                 extents.push(count);
             }
@@ -31,16 +31,16 @@ impl Layout {
         Ok(Self { shape: Shape::new(&extents).unwrap_or(shape), strides: kept, offset })
     }
 
-    /// `count` indices of the outermost axis, from `first` on.
+    /// Returns `count` indices of the outermost axis, starting at `first`.
     pub(crate) fn rows(&self, first: usize, count: usize) -> Self {
         let Self { shape, strides, offset } = *self;
-        // As in [`sliced`](Self::sliced).
+        // This is the same as in [`sliced`](Self::sliced).
         let by = if shape.contains(&0) { 0 } else { strides[0].wrapping_mul(first as isize) };
         let offset = offset.wrapping_add_signed(by);
         Self { shape: shape.map(|extents| extents[0] = count).unwrap_or(shape), strides, offset }
     }
 
-    /// The axes in another order: axis `i` of the result is axis `axes[i]` of this.
+    /// Returns the axes in another order: axis `i` of the result is axis `axes[i]` of this layout.
     pub(crate) fn permuted(&self, axes: &[usize]) -> Result<Self, Reason> {
         let Self { shape, strides, offset } = *self;
         let rank = shape.rank();
@@ -55,7 +55,7 @@ impl Layout {
         Ok(Self { shape: shape.unwrap_or(Shape::SCALAR), strides: turned, offset })
     }
 
-    /// A new axis of extent 1 before axis `axis`, or after all axes.
+    /// Inserts a new axis of extent 1 before axis `axis`, or after all axes.
     pub(crate) fn with_axis(&self, axis: usize) -> Result<Self, Reason> {
         let Self { shape, mut strides, offset } = *self;
         let rank = shape.rank();
@@ -66,13 +66,13 @@ impl Layout {
         Ok(Self { shape: wider, strides, offset })
     }
 
-    /// The same elements repeated to a shape.
+    /// Returns the same elements repeated to a shape.
     pub(crate) fn repeated(&self, shape: &Shape) -> Result<Self, Reason> {
         let reason = || format!("a tensor of shape {} does not broadcast to {shape}", self.shape);
         self.broadcast_to(shape).ok_or_else(reason)
     }
 
-    /// The same elements in another shape of the same size.
+    /// Returns the same elements in another shape of the same size.
     pub(crate) fn reshaped(&self, shape: Shape) -> Result<Self, Reason> {
         self.in_shape(shape).ok_or_else(|| {
             format!(
@@ -84,12 +84,12 @@ impl Layout {
         })
     }
 
-    /// As [`reshaped`](Self::reshaped); `None` if no strides describe it.
+    /// Works as [`reshaped`](Self::reshaped), but returns `None` if no strides describe the shape.
     fn in_shape(&self, shape: Shape) -> Option<Self> {
         if self.is_contiguous() {
             return Some(Self { shape, strides: shape.contiguous_strides(), offset: self.offset });
         }
-        // Axes that continue each other, merged; each new axis is a part of one of them.
+        // Axes that continue each other are merged. Each new axis is a part of one of the merged axes.
         let mut merged: Vec<(usize, isize)> = Vec::new();
         for (&extent, &stride) in self.shape.iter().zip(&self.strides).filter(|(extent, _)| **extent != 1) {
             match merged.last_mut() {

@@ -1,4 +1,4 @@
-//! Neighbours of elements: where they are, functions of them, and weighted sums of many.
+//! Neighbours of elements: their positions, functions of neighbours, and weighted sums of many neighbours.
 
 pub(super) mod neighbour;
 pub(super) mod stencil;

@@ -10,24 +10,24 @@ use crate::expr::cpu::{Memory, copy_run};
 use crate::expr::layout::nest::{Apart, Axes, Nest, OperandLayout};
 use crate::expr::layout::shape::{Layout, MAX_RANK};
 
-/// Which element is read for an index outside the view.
+/// The rule that chooses the element to read for an index outside the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Rule {
     /// The nearest index inside.
     Clamp,
     /// The index on the other side, as if copies of the view followed each other.
     Periodic,
-    /// The mirror image; the index at the edge is the mirror.
+    /// The mirror image. The index at the edge is the mirror.
     Mirror,
-    /// The mirror image; the mirror is beside the index at the edge.
+    /// The mirror image. The mirror is beside the index at the edge.
     Symmetric,
-    /// A value, by its bits.
+    /// A value, given by its bits.
     Constant(u64),
 }
 
 impl Rule {
-    /// The distance that is equivalent to `by` on an axis and needs at most one step of the rule. `None` if the neighbour is outside for
-    /// all elements; an error if the rule does not allow the distance.
+    /// Returns the distance that is equivalent to `by` on an axis and needs at most one step of the rule. Returns `None` if the neighbour
+    /// is outside for all elements, and an error if the rule does not allow the distance.
     pub(crate) fn reduced(self, by: isize, extent: usize) -> Result<Option<isize>, &'static str> {
         let longest = isize::try_from(extent.saturating_sub(1)).unwrap_or(isize::MAX);
         if extent == 0 || by == 0 {
@@ -44,8 +44,8 @@ impl Rule {
         }
     }
 
-    /// The index that is read in place of `at`, the result of a reduced distance; `None` for the constant. The memory has `before` more
-    /// elements before index 0, and `after` more after the last.
+    /// Returns the index that is read in place of `at`, the result of a reduced distance. Returns `None` for the constant. The memory has
+    /// `before` more elements before index 0, and `after` more elements after the last index.
     fn index(self, at: isize, extent: isize, [before, after]: [isize; 2]) -> Option<isize> {
         if (-before..extent + after).contains(&at) {
             return Some(at);
@@ -60,13 +60,13 @@ impl Rule {
         }
     }
 
-    /// The indices that are read along an axis at a reduced distance.
+    /// Returns the range of indices that are read along an axis at a reduced distance.
     fn indices(self, by: isize, extent: usize) -> Range<usize> {
         // Only an axis that repeats an element can be longer.
         let Some(len) = isize::try_from(extent).ok().filter(|&len| by != 0 && len <= isize::MAX / 4) else {
             return 0..extent;
         };
-        // In between the indices ascend or descend.
+        // Between these ends, the indices ascend or descend.
         let ends = [0, -by - 1, -by, len - 1 - by, len - by, len - 1];
         let read =
             ends.into_iter().filter(|at| (0..len).contains(at)).filter_map(|at| self.index(at + by, len, [0; 2]));
@@ -75,7 +75,7 @@ impl Rule {
     }
 }
 
-/// The way from an element to a neighbour.
+/// The distances from an element to a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Shift {
     /// Reduced distances along the view's axes, counted from the innermost.
@@ -113,7 +113,7 @@ impl Shift {
         part.map_or(*view, |shape| Layout { shape, strides, offset })
     }
 
-    /// The same shift along the axes of a nest.
+    /// Returns the same shift along the axes of a nest.
     pub(crate) fn along(&self, apart: &[Option<Apart>; MAX_RANK]) -> Self {
         let mut by = [0; MAX_RANK];
         for (distance, apart) in self.by.into_iter().zip(apart) {
@@ -125,7 +125,7 @@ impl Shift {
     }
 }
 
-/// Elements that the memory has before and after those of a view, along one of its axes. A stencil reads them as they are, without a rule.
+/// The elements in memory before and after a view, along one of its axes. A stencil reads them unchanged, without a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Spare {
     /// The axis, counted from the innermost.
@@ -135,12 +135,12 @@ pub(crate) struct Spare {
 }
 
 impl Spare {
-    /// The spare elements that both have, along one axis.
+    /// Returns the spare elements that both have, along one axis.
     pub(crate) fn with(self, other: Self) -> Self {
         Self { axis: self.axis, before: self.before.max(other.before), after: self.after.max(other.after) }
     }
 
-    /// The view together with its spare elements.
+    /// Returns the view together with its spare elements.
     pub(crate) fn around(self, view: &Layout) -> Layout {
         let Layout { shape, strides, mut offset } = *view;
         let axis = shape.rank() - 1 - usize::from(self.axis);
@@ -149,7 +149,7 @@ impl Spare {
         shape.map_or(*view, |shape| Layout { shape, strides, offset })
     }
 
-    /// How many there are along an axis of a nest, before index 0 and after the last.
+    /// Returns the numbers of spare elements along an axis of a nest, before index 0 and after the last index.
     pub(crate) fn along(spare: Option<Self>, apart: &[Option<Apart>; MAX_RANK], axis: usize) -> [isize; 2] {
         match spare.map(|spare| (spare, apart[usize::from(spare.axis)])) {
             Some((Self { before, after, .. }, Some(apart))) if usize::from(apart.axis) == axis => {
@@ -161,12 +161,12 @@ impl Spare {
     }
 }
 
-/// Copies the neighbours of places into a row. `shift` is along the axes of the nest. Only the neighbours outside, at the ends of
-/// rows, take arithmetic each.
+/// Copies the neighbours of places into a row. `shift` is along the axes of the nest. Only the neighbours outside, at the ends of rows, are
+/// computed one by one.
 ///
 /// # Safety
-/// `operand` is of a view of the memory that has the nest's extents along all axes of the shift, or is one that broadcasts to them; the
-/// memory has what is spare; there is room for as many elements as there are places.
+/// `operand` must be of a view of the memory. The view must have the nest's extents along all axes of the shift, or broadcast to them. The
+/// memory must have the spare elements. There must be room for one element for each place.
 pub(in crate::expr) unsafe fn copy_neighbours(
     nest: &Nest,
     operand: &OperandLayout,
@@ -181,13 +181,13 @@ pub(in crate::expr) unsafe fn copy_neighbours(
     let constant = if let Rule::Constant(word) = rule { word.to_le_bytes() } else { [0; 8] };
     let stride = operand.strides[inner];
     nest.rows(places, |first, index, len| {
-        // SAFETY: inside of the room.
+        // SAFETY: the element is inside the room.
         let to = |i: isize| unsafe { to.add((first + i as usize) * size) };
-        // SAFETY: elements of the view, or spare ones, since a rule leads inside; places of the row from `i`.
+        // SAFETY: these are elements of the view, or spare ones, because a rule leads inside. The places are in the row from `i`.
         let copy = |from: usize, from_stride: isize, i: isize, len: isize| unsafe {
             copy_run(memory.at(from), from_stride, to(i), 1, len as usize, size);
         };
-        // SAFETY: as above; the bytes are those of an element.
+        // SAFETY: as above; the bytes are the bytes of an element.
         let fill = |i: isize, len: isize| unsafe { copy_run(constant.as_ptr(), 0, to(i), 1, len as usize, size) };
         let len = len as isize;
         let mut row = operand.offset;
@@ -200,7 +200,7 @@ pub(in crate::expr) unsafe fn copy_neighbours(
         }
         let (start, extent) = (index[inner] as isize + by[inner], nest.extents[inner] as isize);
         let element = |at: isize| row.wrapping_add_signed(stride * at);
-        // The neighbours inside are contiguous, as the elements are.
+        // The neighbours inside are contiguous, because the elements are.
         let low = (-before - start).clamp(0, len);
         let high = (extent + after - start).clamp(low, len);
         if high > low {
@@ -229,7 +229,7 @@ pub(in crate::expr) unsafe fn copy_neighbours(
 mod tests {
     use super::*;
 
-    /// Padding as numpy names it: `edge`, `wrap`, `reflect`, `symmetric`.
+    /// The rules are compared with numpy's padding: `edge`, `wrap`, `reflect`, `symmetric`.
     #[test]
     fn rules_are_those_of_padding() {
         let read = |rule: Rule, extent: usize| -> Vec<Option<isize>> {
@@ -259,7 +259,7 @@ mod tests {
         assert!(Rule::Symmetric.reduced(5, 4).is_err());
         assert_eq!(Rule::Constant(0).reduced(3, 4), Ok(Some(3)));
         assert_eq!(Rule::Constant(0).reduced(-4, 4), Ok(None));
-        // Of nothing, any.
+        // Any distance is right if there are no elements.
         assert_eq!(Rule::Mirror.reduced(5, 0), Ok(Some(0)));
     }
 }

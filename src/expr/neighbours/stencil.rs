@@ -19,7 +19,7 @@ use crate::expr::program::FastMap;
 use crate::expr::reduce::Summed;
 use crate::expr::split::{Beside, SplitView};
 
-/// What a [`stencil`] reads for neighbours outside the tensor.
+/// The elements that a [`stencil`] reads for neighbours outside the tensor.
 ///
 /// | boundary | `a b c d` goes on as | NumPy's `pad` | SciPy's `ndimage` |
 /// |---|---|---|---|
@@ -31,7 +31,7 @@ use crate::expr::split::{Beside, SplitView};
 /// | `Interior` | it does not go on: the result is smaller | | |
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Boundary<T> {
-    /// The nearest element. VexCL's boundary.
+    /// The nearest element, as in VexCL.
     Clamp,
     /// The tensor repeats.
     Periodic,
@@ -73,11 +73,11 @@ impl IntoOffsets for Vec<isize> {
     }
 }
 
-/// An expression that computes a function of each element's neighbours.
+/// Makes an expression that computes a function of each element's neighbours.
 ///
 /// `f` is called once, and traced. [`n.at([-1, 0])`](Neighbours::at) is the element one index before, along the axis before the last. If
 /// there are fewer offsets than axes, they apply to the innermost axes: a stencil of two axes works on each matrix of a batch. `f` may use
-/// all functions of expressions. It may also use other tensors, which it reads at the index that is computed.
+/// all functions of expressions. It may also use other tensors. It reads these at the computed index.
 ///
 /// The result has the shape of `x`, unless the boundary is [`Interior`](Boundary::Interior). It fuses with the expression around it, and
 /// you can reduce it.
@@ -144,7 +144,7 @@ pub fn stencil<X: Operand, R: Operand>(
     }
 }
 
-/// Weighted sums of neighbours along the innermost axis: `Σ weights[k] * x[i + k - origin]`.
+/// Makes weighted sums of neighbours along the innermost axis: `Σ weights[k] * x[i + k - origin]`.
 ///
 /// `weights[origin]` is the weight of the element itself. Weights are in the order of the elements that they multiply, as in VexCL and in
 /// neural networks; a convolution of signals has them in reverse order. Products are formed and added in the order of the weights, in `f32`
@@ -273,12 +273,12 @@ impl<T: Scalar> Neighbours<T> {
         Self { source, shape, rule, wrong, known: RefCell::default(), _elements: PhantomData }
     }
 
-    /// The shape of the tensor or the arithmetic that the stencil reads.
+    /// Returns the shape of the tensor or the arithmetic that the stencil reads.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// The element at these distances along the innermost axes. Distance 1 is the next index, and distance 0 is the element itself.
+    /// Returns the element at these distances along the innermost axes. Distance 1 is the next index, and distance 0 is the element itself.
     pub fn at(&self, offsets: impl IntoOffsets) -> Expr<T> {
         let offsets = offsets.offsets();
         if offsets.len() > self.shape.rank() && self.wrong.is_none() {
@@ -294,7 +294,7 @@ impl<T: Scalar> Neighbours<T> {
         Expr::of_node(self.known.borrow_mut().entry(by).or_insert_with(|| self.neighbour(by)).clone())
     }
 
-    /// The stencil's value. It has the shape of the source, even if `f` reads no neighbour.
+    /// Returns the stencil's value. It has the shape of the source, even if `f` reads no neighbour.
     fn shaped<R: Scalar>(&self, value: Expr<R>) -> Expr<R> {
         let known: Vec<_> = self.known.borrow().values().map(Arc::as_ptr).collect();
         let mut reads = false;
@@ -337,7 +337,7 @@ impl<T: Scalar> Neighbours<T> {
                 }
             }
         }
-        // Along axes that the view lacks, or repeats, there is no distance.
+        // Along axes that the view does not have, or repeats, there is no distance.
         let shift = |shape: &Shape| {
             let mut own = [0; MAX_RANK];
             for ((own, by), &extent) in own.iter_mut().zip(by).zip(shape.iter().rev()) {
@@ -357,7 +357,8 @@ impl<T: Scalar> Neighbours<T> {
         })
     }
 
-    /// The weighted sum of elements from `-origin`, computed in a loop; `None` if the source or the distances do not allow the loop.
+    /// Returns the weighted sum of elements from `-origin`, computed in a loop, or `None` if the source or the distances do not allow the
+    /// loop.
     fn weighted<S: Scalar>(&self, weights: &[T], origin: isize) -> Option<Expr<S>> {
         let (Some(rule), None) = (self.rule, &self.wrong) else { return None };
         let (Kind::View(_) | Kind::Split(_)) = self.source.kind else { return None };
@@ -378,7 +379,7 @@ impl<T: Scalar> Neighbours<T> {
         Some(Expr::new(kind, arguments([])))
     }
 
-    /// The source with other leaves for its tensors.
+    /// Returns the source with other leaves for its tensors.
     fn moved(&self, leaf: impl Fn(Source<'_>) -> Kind) -> Arc<Node> {
         rewritten(&self.source, |old, new| match &old.kind {
             Kind::View(view) => node(leaf(Source::View(view)), old.dtype, new),
@@ -387,7 +388,7 @@ impl<T: Scalar> Neighbours<T> {
         })
     }
 
-    /// `value` for the elements whose neighbours are all inside. Neighbours become views of the source.
+    /// Returns `value` for the elements whose neighbours are all inside. Neighbours become views of the source.
     fn interior(&self, value: Arc<Node>) -> Arc<Node> {
         if self.wrong.is_some() {
             return value;
@@ -442,7 +443,7 @@ impl<T: Scalar> Neighbours<T> {
                 Kind::SplitBeside(view.clone(), Arc::new(Beside::Inside(Box::new(Inside { frame, by: *by }))))
             }
         };
-        // Compare the reason: a neighbour keeps it if the graph around it is rebuilt.
+        // The reason is compared, because a neighbour keeps it if the graph around it is rebuilt.
         let reason = |node: &Node| match &node.kind {
             Kind::Wrong(_, reason) => Some(Arc::as_ptr(reason)),
             _ => None,
@@ -457,7 +458,7 @@ impl<T: Scalar> Neighbours<T> {
     }
 }
 
-/// The shape of a stencil's source; an error if the source cannot be read at a distance.
+/// Returns the shape of a stencil's source, or an error if the source cannot be read at a distance.
 fn shape_of(source: &Arc<Node>) -> Result<Shape, String> {
     let (mut shape, mut wrong) = (Ok(Shape::SCALAR), None);
     rewritten(source, |node, new| {
@@ -486,7 +487,7 @@ fn shape_of(source: &Arc<Node>) -> Result<Shape, String> {
     wrong.map_or(shape, Err)
 }
 
-/// Whether an operator takes a few instructions.
+/// Returns whether an operator takes a few instructions.
 pub(in crate::expr) fn is_cheap(op: Op) -> bool {
     match op {
         Op::Math(math) => {

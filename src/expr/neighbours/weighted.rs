@@ -1,4 +1,4 @@
-//! Weighted sums of many neighbours along one axis: a loop over a table of weights. With fewer neighbours, each is a term of a sum.
+//! Weighted sums of many neighbours along one axis: a loop over a table of weights. If there are fewer neighbours, each is a term of a sum.
 
 use std::sync::Arc;
 
@@ -22,14 +22,14 @@ pub(crate) struct Taps {
 }
 
 impl Taps {
-    /// The shift from an element to the neighbour of a weight, along the axes of the view.
+    /// Returns the shift from an element to the neighbour of a weight, along the axes of the view.
     pub(crate) fn shift(&self, number: usize) -> Shift {
         let mut by = [0; MAX_RANK];
         by[0] = self.first + number as isize;
         Shift { by, rule: self.rule }
     }
 
-    /// The same along the axes of a nest.
+    /// Returns the same shift along the axes of a nest.
     pub(crate) fn shift_along(&self, number: usize, apart: &[Option<Apart>; MAX_RANK]) -> Shift {
         self.shift(number).along(apart)
     }
