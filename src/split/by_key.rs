@@ -70,7 +70,7 @@ where
     for &device in filled.iter().filter(|_| filled.len() > 1) {
         ends.push(EndKeys::of(keys.part(device))?);
     }
-    // Whether the last run of a device goes on on the next device.
+    // This says for each device whether its last run continues on the next device.
     let goes_on: Vec<bool> = call.run(|| ends.windows(2).map(|pair| pair[0].last == pair[1].first).collect())?;
     // The key and value of a run so far. The device where the run ends receives them.
     let mut before: Option<(K, V)> = None;
@@ -112,7 +112,7 @@ struct EndKeys<K> {
 }
 
 impl<K: Element> EndKeys<K> {
-    /// The end keys of a part that has at least one key.
+    /// Returns the end keys of a part that has at least one key.
     fn of(part: BufferSlice<'_, K>) -> Result<Self> {
         let first = one(part, 0)?;
         Ok(Self { first, last: if part.len() == 1 { first } else { one(part, part.len() - 1)? } })

@@ -14,7 +14,8 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// The call with this name, which is in backticks. Its place is that of the caller of the nearest function with `#[track_caller]`.
+    /// Makes the call with this name, which is in backticks. Its place is that of the caller of the nearest function with
+    /// `#[track_caller]`.
     #[track_caller]
     pub(super) fn of(name: &'static str) -> Self {
         Self { name, place: Location::caller() }

@@ -73,7 +73,7 @@ where
     })
 }
 
-/// Scans with `of_one` on each device, after a first item and the totals of the devices before.
+/// Scans with `of_one` on each device, after a first item and the totals of the devices before it.
 fn scan<T, R, const EXCLUSIVE: bool>(
     call: &'static str,
     x: &SplitBuffer<T>,
@@ -95,12 +95,12 @@ where
     }
     let advice = "a graph is of one device: scan before the capture, or after it";
     super::not_captured(call, advice, devices.iter().map(|&device| &streams[device]))?;
-    // All devices at once. The first one then has its results, and the rest have their totals.
+    // All devices scan at once. Then the first device has its results, and the other devices have their totals.
     for (at, &device) in all_before.iter().enumerate() {
         let first = if at == 0 { first } else { op.identity() };
         of_one(&streams[device], x.part(device), (first, None), op, out.part_mut(device))?;
     }
-    // For each device after the first: the totals of all devices before it. An exclusive scan's last result lacks the last item.
+    // For each device after the first, this has the totals of all devices before it. An exclusive scan's last result lacks the last item.
     let mut before: Vec<Buffer<T>> = Vec::new();
     for pair in devices.windows(2) {
         let (from, stream) = (pair[0], &streams[pair[1]]);

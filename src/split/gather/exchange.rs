@@ -29,8 +29,8 @@ pub(crate) struct Limits {
 /// The limits that calls use. Tests use lower ones.
 pub(crate) const LIMITS: Limits = Limits { part: u32::MAX as usize, round: 1 << 26 };
 
-/// Whether a device that asks for `asked` items receives a copy of all `len` items, because this moves at most as many bytes. An item has
-/// `bytes` bytes.
+/// Returns whether a device that asks for `asked` items receives a copy of all `len` items, because this moves at most as many bytes. An
+/// item has `bytes` bytes.
 ///
 /// If the indices are random, the same share of both amounts is on the device itself.
 pub(crate) fn takes_all(len: usize, bytes: usize, asked: usize) -> bool {
@@ -42,7 +42,7 @@ pub(crate) struct Asking<'a, T> {
     pub(crate) device: usize,
     /// The indices, a vector on the device. They count over all items.
     pub(crate) index: Arc<View>,
-    /// The places for the items, as many as indices.
+    /// The places for the items, one for each index.
     pub(crate) out: BufferSliceMut<'a, T>,
 }
 
@@ -99,7 +99,7 @@ impl Sorted {
         Ok(Self { asking, range, order, items: in_order, counts })
     }
 
-    /// The range of each part among the sorted indices.
+    /// Returns the range of each part among the sorted indices.
     fn ranges(&self) -> Result<Vec<Range<usize>>> {
         let mut end = 0;
         let ranges = self.counts.to_vec()?.into_iter().map(|count| {

@@ -38,7 +38,7 @@ struct Seen<T> {
 struct Compared<'s, T> {
     seen: &'s [Seen<T>],
     run: usize,
-    /// For an item of the run: how many of the read items of each other run come before it.
+    /// For an item of the run: the number of read items of each other run that come before it.
     before: HashMap<usize, Vec<usize>>,
 }
 
@@ -48,7 +48,7 @@ struct Cut {
     windows: Vec<Range<usize>>,
 }
 
-/// Finds the cuts of ascending ranks in sorted runs with these lengths. Returns how many items of each run each cut takes.
+/// Finds the cuts of ascending ranks in sorted runs with these lengths. Returns the number of items of each run that each cut takes.
 ///
 /// `look` receives ascending places of each run, and returns the items there. If `is_before` is not an order, the cuts are unspecified, but
 /// they add up to the ranks, and ascend in each run. If it panics, `call` has a fault.
@@ -100,7 +100,7 @@ pub(super) fn cuts<T: Copy>(
     Ok(all)
 }
 
-/// The places to read in the windows of one run: all places of a short window, and places at equal distances in a long one.
+/// Returns the places to read in the windows of one run: all places of a short window, and places at equal distances in a long one.
 fn places(windows: impl Iterator<Item = Range<usize>>) -> Vec<usize> {
     let mut windows: Vec<(usize, usize)> =
         windows.filter(|window| !window.is_empty()).map(|window| (window.start, window.len())).collect();
@@ -117,7 +117,7 @@ fn places(windows: impl Iterator<Item = Range<usize>>) -> Vec<usize> {
     places
 }
 
-/// The first number of a range for which a condition is false, if it is true for all numbers before it.
+/// Returns the first number of a range for which a condition is false, if it is true for all numbers before it.
 fn first_not(range: Range<usize>, mut is_true: impl FnMut(usize) -> bool) -> usize {
     let Range { mut start, mut end } = range;
     while start < end {
@@ -132,7 +132,7 @@ fn first_not(range: Range<usize>, mut is_true: impl FnMut(usize) -> bool) -> usi
 }
 
 impl<T: Copy> Compared<'_, T> {
-    /// How many of the read items of each other run come before an item of this run.
+    /// Returns the number of read items of each other run that come before an item of this run.
     fn before(&mut self, at: usize, is_before: &impl Fn(T, T) -> bool) -> &[usize] {
         let (seen, run) = (self.seen, self.run);
         self.before.entry(at).or_insert_with(|| {
@@ -159,7 +159,7 @@ impl Cut {
         }
     }
 
-    /// The part of a run's window that can contain the cut, according to the items that the host has read.
+    /// Returns the part of a run's window that can contain the cut, according to the items that the host has read.
     fn narrowed<T: Copy>(&self, of: &mut Compared<'_, T>, is_before: &impl Fn(T, T) -> bool) -> Range<usize> {
         let (seen, run) = (of.seen, of.run);
         let (window, places) = (&self.windows[run], &seen[run].places);
@@ -173,8 +173,8 @@ impl Cut {
         start..end
     }
 
-    /// The least and the greatest rank of an item of a run. Of each other run, at least the items before the window come first, and at most
-    /// the items before the window's end.
+    /// Returns the least and the greatest rank of an item of a run. In each other run, at least the items before the window come before
+    /// this item, and at most the items before the window's end.
     fn ranks<T: Copy>(&self, of: &mut Compared<'_, T>, at: usize, is_before: &impl Fn(T, T) -> bool) -> (usize, usize) {
         let (seen, run) = (of.seen, of.run);
         let place = seen[run].places[at];
@@ -189,8 +189,8 @@ impl Cut {
         (least, most)
     }
 
-    /// How many items of each run are taken: the windows' beginnings. They are changed only if they do not add up to the rank, or if the
-    /// cut before takes more items of a run.
+    /// Returns the number of items of each run that are taken: the beginning of the run's window. The beginnings are changed only if they
+    /// do not add up to the rank, or if the cut before takes more items of a run.
     fn counts(&self, lens: &[usize], before: &[usize]) -> Vec<usize> {
         let mut counts: Vec<usize> =
             self.windows.iter().zip(before).map(|(window, &before)| window.start.max(before)).collect();
@@ -211,7 +211,7 @@ mod tests {
 
     use super::*;
 
-    /// The cuts, and how often the host looked.
+    /// Returns the cuts, and the number of times that the host looked.
     fn found(runs: &[Vec<u32>], ranks: &[usize], is_before: impl Fn(u32, u32) -> bool) -> (Vec<Vec<usize>>, usize) {
         let lens: Vec<usize> = runs.iter().map(Vec::len).collect();
         let mut looks = 0;
@@ -226,7 +226,7 @@ mod tests {
         (cuts.expect("cuts"), looks)
     }
 
-    /// By a sort of all items with their runs.
+    /// Computes the cuts by a sort of all items with their runs.
     fn expected(runs: &[Vec<u32>], ranks: &[usize]) -> Vec<Vec<usize>> {
         let items = runs.iter().enumerate().flat_map(|(run, items)| items.iter().map(move |&item| (item, run)));
         let mut all: Vec<(u32, usize)> = items.collect();
@@ -289,7 +289,7 @@ mod tests {
         }
     }
 
-    /// Each item that is asked for is compared once, by bisection of each other run.
+    /// Each requested item is compared with each other run once, by bisection.
     #[test]
     fn many_runs_take_few_comparisons() {
         let runs: Vec<Vec<u32>> = (0..64).map(|number| run(100, |i| hash(1000 * number + i))).collect();

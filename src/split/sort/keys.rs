@@ -128,7 +128,7 @@ where
         let (stream, passes) = (&split.streams()[device], Passes::of(&pieces, most));
         let mut copy = stream.buffer_uninit(passes.copied())?;
         let mut target = if passes.begin_in_copy() { copy.as_mut_slice() } else { out.part_mut(device) };
-        // A merge reads the device's own piece where it is.
+        // A merge reads the device's own piece in its run.
         let own = if passes.is_done() || passes.sort_again { None } else { runs.own(stream, &pieces)? };
         runs.collect(stream, (device, own.as_ref().map(|own| own.run)), &pieces, &mut target)?;
         shares.push((passes, copy, own));

@@ -170,7 +170,7 @@ where
     Ok(())
 }
 
-/// Whether values are merged as they are, by the kernels for values of `u32`.
+/// Returns whether values are merged directly, by the kernels for values of `u32`.
 fn is_merged<V: Element>() -> bool {
     V::ANY_BITS && size_of::<V>() == size_of::<u32>()
 }

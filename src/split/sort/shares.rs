@@ -22,8 +22,8 @@ impl<'a, T: Element> Runs<'a, T> {
         Ok(Self { streams, runs: streams.iter().enumerate().map(room).collect::<Result<_>>()? })
     }
 
-    /// The pieces of each device of `out`: a range of each run. Together they have exactly as many items as the device's part of `out`
-    /// holds, for any distribution of the items.
+    /// Returns the pieces of each device of `out`: a range of each run. Together they have exactly as many items as the device's part of
+    /// `out` holds, for any distribution of the items.
     pub(super) fn pieces<C, G>(&self, call: Call, out: &SplitBuffer<T>, order: C) -> Result<Vec<Vec<Range<usize>>>>
     where
         T: Gather<u32, T, G>,
@@ -41,7 +41,7 @@ impl<'a, T: Element> Runs<'a, T> {
         Ok(pieces.collect())
     }
 
-    /// The items at given places of each run. All devices collect their items at the same time.
+    /// Returns the items at given places of each run. All devices collect their items at the same time.
     fn look<G>(&self, places: &[Vec<usize>]) -> Result<Vec<Vec<T>>>
     where
         T: Gather<u32, T, G>,
@@ -63,7 +63,7 @@ impl<'a, T: Element> Runs<'a, T> {
         found.iter().map(Buffer::to_vec).collect()
     }
 
-    /// The piece of the run on the stream's own device; `None` if the piece has no items.
+    /// Returns the piece of the run on the stream's own device, or `None` if the piece has no items.
     pub(super) fn own(&self, stream: &Stream, pieces: &[Range<usize>]) -> Result<Option<Own<'_, T>>> {
         let Some(run) = self.streams.iter().position(|one| one.device().same_as(stream.device())) else {
             return Ok(None);
@@ -123,24 +123,24 @@ pub(super) fn only_device<T: Element, U: Element>(x: &SplitBuffer<T>, out: &Spli
     same.then_some((from, to))
 }
 
-/// The only device that has items.
+/// Returns the only device that has items.
 fn filled<T: Element>(x: &SplitBuffer<T>) -> Option<usize> {
     let mut filled = (0..x.split().streams().len()).filter(|&device| !x.range(device).is_empty());
     filled.next().filter(|_| filled.next().is_none())
 }
 
-/// How a device merges its pieces to one run.
+/// The passes of merges by which a device makes one run from its pieces.
 pub(super) struct Passes {
     /// The ends of the pieces that have items.
     ends: Vec<usize>,
-    /// Passes of merges two by two.
+    /// The number of passes of merges two by two.
     count: usize,
     /// Whether a second sort takes less time.
     pub(super) sort_again: bool,
 }
 
 impl Passes {
-    /// The passes for these pieces, if a second sort takes as long as `most` passes of merges.
+    /// Returns the passes for these pieces, if a second sort takes as long as `most` passes of merges.
     pub(super) fn of(pieces: &[Range<usize>], most: usize) -> Self {
         let mut ends = Vec::new();
         for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
@@ -150,27 +150,27 @@ impl Passes {
         Self { ends, count, sort_again: count > most }
     }
 
-    /// Whether the pieces already are one run.
+    /// Returns whether the pieces already are one run.
     pub(super) fn is_done(&self) -> bool {
         self.count == 0
     }
 
-    /// The number of items of all pieces.
+    /// Returns the number of items of all pieces.
     pub(super) fn items(&self) -> usize {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// The number of items of the copy. Passes write the copy and the result alternately.
+    /// Returns the number of items of the copy. Passes write the copy and the result alternately.
     pub(super) fn copied(&self) -> usize {
         if self.is_done() { 0 } else { self.items() }
     }
 
-    /// Whether the pieces start in the copy, so that the last pass writes the result.
+    /// Returns whether the pieces start in the copy, so that the last pass writes the result.
     pub(super) fn begin_in_copy(&self) -> bool {
         self.sort_again || !self.count.is_multiple_of(2)
     }
 
-    /// Calls `merge` for each merge, with whether its inputs are in the copy, and with two adjacent ranges. The second range may be empty.
+    /// Calls `merge` for each merge. It passes whether the inputs are in the copy, and two adjacent ranges. The second range may be empty.
     pub(super) fn each(&self, mut merge: impl FnMut(bool, Range<usize>, Range<usize>) -> Result<()>) -> Result<()> {
         let (mut ends, mut in_copy) = (self.ends.clone(), self.begin_in_copy());
         while ends.len() > 1 {
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn merges_make_one_run_in_the_result() -> Result<()> {
         for runs in 0..20usize {
-            // Some are empty.
+            // Some pieces are empty.
             let pieces: Vec<Range<usize>> = (0..runs).map(|run| 10 * run..10 * run + run * 5 % 7).collect();
             let lens: Vec<usize> = pieces.iter().map(|piece| piece.len()).filter(|&len| len > 0).collect();
             let passes = Passes::of(&pieces, 5);

@@ -66,13 +66,13 @@ impl Exchange {
         Ok(Self { outboxes: outboxes.collect::<Result<_>>()?, inputs, kept: Mutex::default() })
     }
 
-    /// The streams of the devices that send or receive items.
+    /// Returns the streams of the devices that send or receive items.
     pub(super) fn streams_of<'s>(&self, streams: &'s [Stream]) -> impl Iterator<Item = &'s Stream> {
         let devices = self.outboxes.iter().zip(&self.inputs).zip(streams);
         devices.filter(|((sent, read), _)| sent.len > 0 || !read.pieces.is_empty()).map(|(_, stream)| stream)
     }
 
-    /// Memory for one product: memory that an earlier product has given back, or new memory.
+    /// Returns memory for one product: memory that an earlier product has given back, or new memory.
     pub(super) fn memory<T: Element>(&self, streams: &[Stream]) -> Result<Memory<T>> {
         let kept = {
             let mut kept = self.kept();
@@ -115,7 +115,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// The items that the rows of a device read. All devices must have [posted](Self::post) before.
+    /// Returns the items that the rows of a device read. All devices must have [posted](Self::post) before.
     pub(super) fn input<'m, T: Element>(
         &self,
         device: usize,
@@ -150,7 +150,7 @@ impl Outbox {
     }
 }
 
-/// The items that each device posts, and the input of each device.
+/// Returns the items that each device posts, and the input of each device.
 fn plan(bounds: &[usize], halos: &[Vec<usize>]) -> (Vec<Vec<usize>>, Vec<Input>) {
     let mut posted = vec![Vec::new(); halos.len()];
     let inputs = halos.iter().enumerate().map(|(device, halo)| {

@@ -149,75 +149,75 @@ impl<V: Element, I: CsrIndex> SplitCsr<V, I> {
         Ok(Self { split: split.clone(), rows, columns, parts, halos, exchange })
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows[self.parts.len()]
     }
 
-    /// The number of columns.
+    /// Returns the number of columns.
     pub fn columns(&self) -> usize {
         self.columns[self.parts.len()]
     }
 
-    /// The number of entries.
+    /// Returns the number of entries.
     pub fn entries(&self) -> usize {
         self.parts.iter().map(Csr::entries).sum()
     }
 
-    /// The split of the rows.
+    /// Returns the split of the rows.
     pub fn split(&self) -> &Split {
         &self.split
     }
 
-    /// The range of rows that device `device` of the split has.
+    /// Returns the range of rows that device `device` of the split has.
     ///
     /// # Panics
-    /// If the split has no such device.
+    /// Panics if the split has no such device.
     pub fn range(&self, device: usize) -> Range<usize> {
         self.rows[device]..self.rows[device + 1]
     }
 
-    /// The columns whose items of a vector are on device `device` of the split.
+    /// Returns the columns whose items of a vector are on device `device` of the split.
     ///
     /// # Panics
-    /// If the split has no such device.
+    /// Panics if the split has no such device.
     pub fn column_range(&self, device: usize) -> Range<usize> {
         self.columns[device]..self.columns[device + 1]
     }
 
-    /// The column of the whole matrix that has the number `column` in the [part](Self::part) of device `device` of the split.
+    /// Returns the column of the whole matrix that has the number `column` in the [part](Self::part) of device `device` of the split.
     ///
     /// # Panics
-    /// If the split has no such device, or if its part has no such column.
+    /// Panics if the split has no such device, or if its part has no such column.
     pub fn column(&self, device: usize, column: usize) -> usize {
         let own = self.column_range(device);
         if column < own.len() { own.start + column } else { self.halos[device][column - own.len()] }
     }
 
-    /// The columns whose items device `device` of the split receives from other devices for a product, in ascending order.
+    /// Returns the columns whose items device `device` of the split receives from other devices for a product, in ascending order.
     ///
     /// # Panics
-    /// If the split has no such device.
+    /// Panics if the split has no such device.
     pub fn halo(&self, device: usize) -> &[usize] {
         &self.halos[device]
     }
 
-    /// The rows of device `device` of the split. The first columns are those of [`column_range(device)`](Self::column_range), and the rest
-    /// are those of the [`halo`](Self::halo), both in ascending order.
+    /// Returns the rows of device `device` of the split. The first columns are those of [`column_range(device)`](Self::column_range), and
+    /// the rest are those of the [`halo`](Self::halo), both in ascending order.
     ///
     /// Its [method](Csr::method) is chosen for its rows: the methods of two devices may differ.
     ///
     /// # Panics
-    /// If the split has no such device.
+    /// Panics if the split has no such device.
     pub fn part(&self, device: usize) -> &Csr<V, I> {
         &self.parts[device]
     }
 
-    /// The values of the entries of device `device` of the split, for changes. They are in the order of the arrays from which the matrix
-    /// was made.
+    /// Returns the values of the entries of device `device` of the split, for changes. They are in the order of the arrays from which the
+    /// matrix was made.
     ///
     /// # Panics
-    /// If the split has no such device.
+    /// Panics if the split has no such device.
     pub fn values_mut(&mut self, device: usize) -> BufferSliceMut<'_, V> {
         self.parts[device].values_mut()
     }
@@ -234,12 +234,12 @@ impl<V: Element, I: CsrIndex> SplitCsr<V, I> {
         self.parts.iter_mut().try_for_each(|part| part.set_method(method))
     }
 
-    /// The first row of each device, and the number of rows.
+    /// Returns the first row of each device, and the number of rows.
     pub(super) fn row_bounds(&self) -> &[usize] {
         &self.rows
     }
 
-    /// The first column of each device, and the number of columns.
+    /// Returns the first column of each device, and the number of columns.
     pub(super) fn column_bounds(&self) -> &[usize] {
         &self.columns
     }
@@ -249,13 +249,13 @@ impl<V: Element, I: CsrIndex> SplitCsr<V, I> {
     }
 }
 
-/// An offset or a column of a matrix that was checked.
+/// Returns an offset or a column of a matrix that was checked, as a number.
 fn number<I: CsrIndex>(index: I) -> usize {
     let number: u64 = index.convert();
     number as usize
 }
 
-/// The columns of entries whose items the device does not have, each once, in ascending order.
+/// Returns the columns of entries whose items the device does not have. Each comes once, in ascending order.
 fn halo<I: CsrIndex>(indices: &[I], own: &Range<usize>) -> Vec<usize> {
     let mut halo: Vec<usize> =
         indices.iter().map(|&column| number(column)).filter(|column| !own.contains(column)).collect();
@@ -265,12 +265,12 @@ fn halo<I: CsrIndex>(indices: &[I], own: &Range<usize>) -> Vec<usize> {
     halo
 }
 
-/// The number of a column on its device, where it is a column of the device's own items or of the halo.
+/// Returns the number of a column on its device. It is a column of the device's own items or of the halo.
 fn local(column: usize, own: &Range<usize>, halo: &[usize]) -> usize {
     if own.contains(&column) { column - own.start } else { own.len() + halo.partition_point(|&other| other < column) }
 }
 
-/// `SplitCsr<f32, u32>(rows 0..2 on device 0 of the emulator, …; columns 0..3 on …; 9 entries)`.
+/// Writes `SplitCsr<f32, u32>(rows 0..2 on device 0 of the emulator, …; columns 0..3 on …; 9 entries)`.
 impl<V: Element, I: CsrIndex> fmt::Debug for SplitCsr<V, I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [value, index] = [std::any::type_name::<V>(), std::any::type_name::<I>()];
@@ -300,7 +300,7 @@ mod tests {
                 spmv(&a, &x, y)
             }))
         };
-        // The first device gets an item, sends one, and does neither.
+        // The first device receives an item, and then it sends one. In the last case below, it does neither.
         for columns in [[1, 1], [0, 0]] {
             let mut y = SplitBuffer::from_slice(&split, &[7.0f32, 7.0])?;
             let graph = captured(columns, &mut y)?;
