@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Makes an owner for something that is lent to this library, and the claim to get it back.
 ///
 /// [`Buffer::from_raw_owned`](crate::Buffer::from_raw_owned) and [`Stream::from_raw_owned`](crate::Stream::from_raw_owned) take an owner,
-/// and drop it when the work is over. An owner that is [`Lent`] then comes back, whatever the buffer has become in the meantime: a tensor
-/// with views, or part of a graph.
+/// and drop it when the work is over. An owner that is [`Lent`] then comes back, even if the buffer has become a tensor with views, or a
+/// part of a graph, in the meantime.
 ///
 /// ```
 /// use kernel_primitives::expr::Tensor;

@@ -150,7 +150,7 @@ fn bad_shape(reason: String) -> Error {
     mistake(Location::caller(), ExpressionErrorKind::BadShape, reason, &[])
 }
 
-/// A layout as `ndarray` takes it: from the element with the lowest address, with strides that are not negative.
+/// A layout in the form that `ndarray` takes: it starts at the element with the lowest address, and its strides are not negative.
 struct Frame {
     shape: Vec<usize>,
     strides: Vec<usize>,
@@ -168,7 +168,7 @@ impl Frame {
         check_extents(&shape)?;
         let mut frame = Self { strides: vec![0; shape.len()], shape, turned: Vec::new(), start: layout.offset };
         if layout.shape.contains(&0) {
-            // A place in no memory, with steps that are never taken. Still, no step may repeat another.
+            // There is no place in memory, and no step is ever taken. Still, no step may repeat another.
             frame.start = 0;
             let mut step = 1;
             for (stride, &extent) in frame.strides.iter_mut().zip(&frame.shape).rev() {
@@ -306,13 +306,13 @@ impl<T: Scalar> Tensor<T> {
     /// # Errors
     ///
     /// Returns [`Error::NotOnHost`] if the tensor's memory is on a GPU, [`Error::Fault`] if an element has not been written,
-    /// [`Error::Expression`] for a shape that is not possible in `ndarray`, [`Error::InvalidBits`] for a byte that is no `bool`,
+    /// [`Error::Expression`] for a shape that is not possible in `ndarray`, [`Error::InvalidBits`] for a byte that is not a `bool`,
     /// [`Error::Capture`] if a capture of this thread uses the memory, and [`Error::InKernel`] in a kernel that writes the memory.
     #[track_caller]
     pub fn with_ndarray<R>(&self, f: impl FnOnce(ArrayViewD<'_, T>) -> R) -> Result<R> {
         self.with_frame("`Tensor::with_ndarray`", false, |start, frame| {
-            // SAFETY: the elements lie in the tensor's memory, at an aligned address, and nobody writes them until `f` returns; their number
-            // and the largest step fit into an `isize`, and strides are not negative. They are values of `T`.
+            // SAFETY: the elements are in the tensor's memory, at an aligned address, and nobody writes them until `f` returns. Their
+            // number and the largest step fit in an `isize`, and strides are not negative. They are values of `T`.
             let mut view =
                 unsafe { ArrayViewD::from_shape_ptr(IxDyn(&frame.shape).strides(IxDyn(&frame.strides)), start) };
             frame.turned.iter().for_each(|&axis| view.invert_axis(Axis(axis)));
@@ -386,7 +386,7 @@ impl<T: Scalar> Tensor<T> {
 fn check_values<T: Element>(layout: &Layout, first: *const u8) -> Result<()> {
     let mut wrong = None;
     each_element(layout, size_of::<T>(), &mut |index, bytes| {
-        // SAFETY: the bytes of an element, which lie in the memory.
+        // SAFETY: these are the bytes of an element, which are in the memory.
         let element = unsafe { std::slice::from_raw_parts(first.add(bytes.start), bytes.len()) };
         if wrong.is_none() && !T::valid_bits(element) {
             let bits = element.iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte));

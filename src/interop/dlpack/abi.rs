@@ -1,23 +1,23 @@
-//! The structs of C. Names are those of `dlpack.h`.
+//! The structs of C, with the names of `dlpack.h`.
 
 use std::ffi::c_void;
 
-/// The version of the interface: importers refuse another major one.
+/// The version of the interface. Importers refuse another major version.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DLPackVersion {
-    /// Changes with the layout.
+    /// Changes if the layout changes.
     pub major: u32,
-    /// Changes with what values there are.
+    /// Changes if there are new values.
     pub minor: u32,
 }
 
 impl DLPackVersion {
-    /// That of what is exported here.
+    /// The version of exported arrays.
     pub const CURRENT: Self = Self { major: 1, minor: 0 };
 }
 
-/// Where memory is.
+/// The device whose memory has the elements.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DLDevice {
@@ -44,9 +44,9 @@ impl DLDevice {
 pub struct DLDataType {
     /// The kind, a number of `DLDataTypeCode`.
     pub code: u8,
-    /// Bits of a value.
+    /// The number of bits of a value.
     pub bits: u8,
-    /// Values of a vector; 1 for others.
+    /// The number of values of a vector; 1 for other elements.
     pub lanes: u16,
 }
 
@@ -59,13 +59,13 @@ impl DLDataType {
     pub const FLOAT: u8 = 2;
     /// `kDLBfloat`.
     pub const BFLOAT: u8 = 4;
-    /// `kDLComplex`: of two floats, with the bits of both.
+    /// `kDLComplex`: two floats. The number of bits counts both.
     pub const COMPLEX: u8 = 5;
     /// `kDLBool`: a byte of 0 or 1.
     pub const BOOL: u8 = 6;
 }
 
-/// `float32`, or `float32x4` for vectors; the numbers of kinds that this library has not.
+/// Shows `float32`, or `float32x4` for vectors. A kind that this library does not have is shown by its number.
 impl std::fmt::Display for DLDataType {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { code, bits, lanes } = *self;
@@ -88,7 +88,7 @@ impl std::fmt::Display for DLDataType {
 pub struct DLTensor {
     /// The memory, in the device's addresses. The element with all indices 0 is `byte_offset` bytes after it.
     pub data: *mut c_void,
-    /// Where that is.
+    /// The device that has this memory.
     pub device: DLDevice,
     /// The number of axes.
     pub ndim: i32,
@@ -96,15 +96,15 @@ pub struct DLTensor {
     pub dtype: DLDataType,
     /// An extent for each axis.
     pub shape: *mut i64,
-    /// As many strides, in elements; null for elements in a row, the last index first.
+    /// A stride for each axis, in elements. It is null if the elements are contiguous and the last index changes first.
     pub strides: *mut i64,
-    /// Bytes from `data` to the first element.
+    /// The number of bytes from `data` to the first element.
     pub byte_offset: u64,
 }
 
-/// The memory is only read: a bit of [`DLManagedTensorVersioned::flags`].
+/// The memory is read-only. This is a bit of [`DLManagedTensorVersioned::flags`].
 pub const FLAG_READ_ONLY: u64 = 1;
-/// The producer has made a copy, which nobody else has: a bit of [`DLManagedTensorVersioned::flags`].
+/// The producer has made a copy, which nobody else has. This is a bit of [`DLManagedTensorVersioned::flags`].
 pub const FLAG_IS_COPIED: u64 = 2;
 
 /// An array with an owner: the form before version 1.
@@ -113,9 +113,9 @@ pub const FLAG_IS_COPIED: u64 = 2;
 pub struct DLManagedTensor {
     /// The array.
     pub dl_tensor: DLTensor,
-    /// The producer's.
+    /// Data of the producer.
     pub manager_ctx: *mut c_void,
-    /// Gives the array back, together with this struct; none if there is nothing to give back.
+    /// The function that gives the array back, together with this struct. It is `None` if there is nothing to give back.
     pub deleter: Option<unsafe extern "C" fn(*mut Self)>,
 }
 
@@ -123,13 +123,13 @@ pub struct DLManagedTensor {
 #[repr(C)]
 #[derive(Debug)]
 pub struct DLManagedTensorVersioned {
-    /// The version of what follows `flags`.
+    /// The version of the fields after `flags`.
     pub version: DLPackVersion,
-    /// The producer's.
+    /// Data of the producer.
     pub manager_ctx: *mut c_void,
-    /// Gives the array back, together with this struct; none if there is nothing to give back.
+    /// The function that gives the array back, together with this struct. It is `None` if there is nothing to give back.
     pub deleter: Option<unsafe extern "C" fn(*mut Self)>,
-    /// [`FLAG_READ_ONLY`], [`FLAG_IS_COPIED`] and others.
+    /// [`FLAG_READ_ONLY`], [`FLAG_IS_COPIED`] and other bits.
     pub flags: u64,
     /// The array.
     pub dl_tensor: DLTensor,

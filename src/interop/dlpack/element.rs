@@ -1,4 +1,4 @@
-//! Element types: DLPack's and Rust's.
+//! Element types of DLPack and of Rust.
 
 use half::{bf16, f16};
 use primitives_gpu::{Complex, Element};
@@ -10,7 +10,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A Rust type that DLPack has: `bool`, integers, `f16`, `bf16`, `f32`, `f64`, and `Complex` of the last two.
+/// A Rust type that DLPack has, too: `bool`, integers, `f16`, `bf16`, `f32`, `f64`, and `Complex` of the last two.
 #[diagnostic::on_unimplemented(
     message = "DLPack has no element type for `{Self}`",
     label = "not `bool`, an integer of 8 to 64 bits, `f16`, `bf16`, `f32`, `f64` or `Complex` of the last two"

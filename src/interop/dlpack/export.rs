@@ -53,20 +53,21 @@ const _: () = {
 };
 
 impl Drop for Owner {
-    /// The memory is freed after the work that is on the consumer's stream now.
+    /// Frees the memory after the work that is on the consumer's stream now.
     fn drop(&mut self) {
         match self.storage.use_on("the deleter of a DLPack tensor", &self.stream) {
-            // SAFETY: once, and not used afterwards.
+            // SAFETY: the storage is dropped once, and not used afterwards.
             Ok(()) | Err(Error::ContextLost { .. }) => unsafe { ManuallyDrop::drop(&mut self.storage) },
-            // Nobody knows what the consumer's work is, as in a capture: the memory stays for good.
+            // The consumer's work is not known, as in a capture. So the memory is never freed.
             Err(_) => {}
         }
     }
 }
 
 impl<T: Scalar + DlpackElement> Tensor<T> {
-    /// Exports the tensor for another library, without a copy, with the same shape and strides. `stream` is the consumer's. Later work on
-    /// it sees all work that was enqueued before. See [`interop::dlpack`](crate::interop::dlpack) for the order of work, and an example.
+    /// Exports the tensor for another library, without a copy, with the same shape and strides. `stream` is the consumer's stream. Later
+    /// work on it sees all work that was enqueued before. See [`interop::dlpack`](crate::interop::dlpack) for the order of work, and an
+    /// example.
     ///
     /// The export shares the memory with this tensor and its views. It is read-only if this tensor was imported as read-only, or if it
     /// repeats elements.
@@ -81,7 +82,7 @@ impl<T: Scalar + DlpackElement> Tensor<T> {
 }
 
 impl DlpackExport {
-    /// Exports a buffer for another library, without a copy, as an array of this shape. `stream` is the consumer's, as for
+    /// Exports a buffer for another library, without a copy, as an array of this shape. `stream` is the consumer's stream, as for
     /// [`Tensor::to_dlpack`].
     ///
     /// ```
@@ -179,7 +180,7 @@ impl DlpackExport {
     fn into_held<M>(self, managed: impl FnOnce(DLTensor, *mut c_void) -> M) -> *mut M {
         let Self { owner, data, device, dtype, rank, shape, strides, .. } = self;
         let held = Box::into_raw(Box::new(Held::<M> { managed: None, shape, strides, _owner: owner }));
-        // SAFETY: just allocated, and used by nobody else; the struct is filled in where it stays.
+        // SAFETY: the struct was just allocated, and nobody else uses it. It is filled in where it stays.
         unsafe {
             let dl_tensor = DLTensor {
                 data: std::ptr::with_exposed_provenance_mut(data as usize),
@@ -205,26 +206,26 @@ struct Held<M> {
 }
 
 /// # Safety
-/// `managed` is of [`DlpackExport::into_raw`], and is given back once.
+/// `managed` must come from [`DlpackExport::into_raw`], and must be given back once.
 unsafe extern "C" fn delete_versioned(managed: *mut DLManagedTensorVersioned) {
     // SAFETY: the caller's contract.
     unsafe { delete::<DLManagedTensorVersioned>(managed.as_ref().map(|managed| managed.manager_ctx)) }
 }
 
 /// # Safety
-/// `managed` is of [`DlpackExport::into_raw_unversioned`], and is given back once.
+/// `managed` must come from [`DlpackExport::into_raw_unversioned`], and must be given back once.
 unsafe extern "C" fn delete_unversioned(managed: *mut DLManagedTensor) {
     // SAFETY: the caller's contract.
     unsafe { delete::<DLManagedTensor>(managed.as_ref().map(|managed| managed.manager_ctx)) }
 }
 
 /// # Safety
-/// The context is none, or that of an export which becomes `M`, and is not used afterwards.
+/// The context must be none, or that of an export which becomes `M`. It must not be used afterwards.
 unsafe fn delete<M>(context: Option<*mut c_void>) {
     // A panic must end here, because C cannot unwind.
     let _ = catch_unwind(AssertUnwindSafe(|| {
         if let Some(held) = context {
-            // SAFETY: the caller's contract: from `into_held`.
+            // SAFETY: the caller's contract: the context comes from `into_held`.
             drop(unsafe { Box::from_raw(held.cast::<Held<M>>()) });
         }
     }));

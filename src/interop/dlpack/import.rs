@@ -14,7 +14,8 @@ use crate::expr::{MAX_RANK, Scalar, Shape, Tensor};
 
 /// A managed tensor of another library. This type owns it, and gives the memory back when it is dropped.
 ///
-/// [`Tensor::from_dlpack`] and [`into_buffer`](Self::into_buffer) make a tensor or a buffer of it, which gives the memory back in the end.
+/// [`Tensor::from_dlpack`] and [`into_buffer`](Self::into_buffer) make a tensor or a buffer from it, which gives the memory back in the
+/// end.
 #[derive(Debug)]
 pub struct DlpackTensor(Managed);
 
@@ -24,7 +25,7 @@ enum Managed {
     Unversioned(NonNull<DLManagedTensor>),
 }
 
-// SAFETY: whoever made it has promised that it may be given back on any thread; nothing in it changes until then.
+// SAFETY: the code that made it has promised that it may be given back on any thread. Nothing in it changes until then.
 unsafe impl Send for DlpackTensor {}
 
 fn refuse<T>(call: &'static str, reason: impl Into<String>) -> Result<T> {
@@ -47,15 +48,16 @@ impl DlpackTensor {
     ///
     /// # Safety
     ///
-    /// - `managed` is null or points to such a struct, whose version, context, deleter and flags are valid; with version 1, the other fields, too.
-    ///   Nobody else uses the struct from now on.
+    /// - `managed` is null or points to such a struct. Its version, context, deleter and flags are valid. If the version is 1, the other
+    ///   fields are valid, too. Nobody else uses the struct from now on.
     /// - Its deleter may be called on any thread.
-    /// - Until then, there is the memory that `dl_tensor` describes, on the device that it names; on a GPU, in the context of the stream that
-    ///   it is imported on. It is initialised, on the host; the bytes of `bool` elements are 0 or 1, and stay so.
-    /// - Until then, other code uses the memory in the order of the work of this library only. On a GPU that is by streams and events. On
-    ///   the host, it accesses the memory while no work of this library uses it and no closure looks at it; memory that is only read may
-    ///   be read at all times. Another buffer has a part of the memory only if all that have it only read, or if no two of them are ever in
-    ///   use at once: by one call, by two threads, or by a call in a closure that looks at one of them.
+    /// - Until then, the memory that `dl_tensor` describes exists, on the device that it names. On a GPU, it is in the context of the
+    ///   stream that it is imported on. On the host, it is initialised. The bytes of `bool` elements are 0 or 1, and stay so.
+    /// - Until then, other code uses the memory only in the order of the work of this library. On a GPU, streams and events give this
+    ///   order. On the host, other code accesses the memory only while no work of this library uses it and no closure looks at it. Memory
+    ///   that is only read may be read at all times. Another buffer may have a part of the memory in two cases only: if all buffers that
+    ///   have this part only read it, or if no two of them are ever in use at once, by one call, by two threads, or by a call in a closure
+    ///   that looks at one of them.
     pub unsafe fn from_raw(managed: *mut DLManagedTensorVersioned) -> Result<Self> {
         let Some(managed) = NonNull::new(managed) else { return refuse(FROM_RAW, "the pointer is null") };
         let owned = Self(Managed::Versioned(managed));
@@ -78,7 +80,7 @@ impl DlpackTensor {
     ///
     /// # Safety
     ///
-    /// As [`from_raw`](Self::from_raw), without version and flags; and the memory may be written.
+    /// The conditions are those of [`from_raw`](Self::from_raw), without version and flags. The memory may be written.
     pub unsafe fn from_raw_unversioned(managed: *mut DLManagedTensor) -> Result<Self> {
         match NonNull::new(managed) {
             Some(managed) => Ok(Self(Managed::Unversioned(managed))),
@@ -86,9 +88,9 @@ impl DlpackTensor {
         }
     }
 
-    /// The array. The data that its pointers lead to exists as long as this.
+    /// Returns the array. The data that its pointers lead to exists as long as this.
     pub fn dl_tensor(&self) -> DLTensor {
-        // SAFETY: valid until it is given back, as whoever made this has promised.
+        // SAFETY: the struct is valid until it is given back, as the code that made this has promised.
         unsafe {
             match self.0 {
                 Managed::Versioned(managed) => (*managed.as_ptr()).dl_tensor,
@@ -97,7 +99,7 @@ impl DlpackTensor {
         }
     }
 
-    /// The flags, which are 0 in the older form.
+    /// Returns the flags, which are 0 in the older form.
     fn flags(&self) -> u64 {
         match self.0 {
             // SAFETY: as above.
@@ -138,14 +140,14 @@ impl DlpackTensor {
             );
             return refuse(BUFFER, reason);
         }
-        // SAFETY: the contract of `from_raw`, for memory that the view has found to be there; this gives it back.
+        // SAFETY: the contract of `from_raw`, for memory that exists, as the view has checked. The buffer gives it back.
         unsafe { Buffer::from_raw_owned(stream, view.address, view.elements, self) }
     }
 }
 
 impl Drop for DlpackTensor {
     fn drop(&mut self) {
-        // SAFETY: owned by this, given back once; the contract of `from_raw` allows it on any thread.
+        // SAFETY: this owns the struct, and gives it back once. The contract of `from_raw` allows this on any thread.
         unsafe {
             match self.0 {
                 Managed::Versioned(managed) => {
@@ -178,15 +180,15 @@ impl<T: Scalar + DlpackElement> Tensor<T> {
     pub fn from_dlpack(stream: &Stream, tensor: DlpackTensor) -> Result<Self> {
         let view = View::new::<T>(TENSOR, &tensor.dl_tensor(), stream.device())?;
         let is_read_only = tensor.is_read_only();
-        // SAFETY: the contract of `from_raw`, for memory that the view has found to be there; the tensor gives it back. What is read-only is
-        // not written.
+        // SAFETY: the contract of `from_raw`, for memory that exists, as the view has checked. The tensor gives it back. Read-only memory
+        // is not written.
         let buffer = unsafe { Buffer::<T>::from_raw_owned(stream, view.address, view.elements, tensor)? };
         let storage = if is_read_only { Storage::read_only(buffer) } else { Storage::of(buffer) };
         Ok(Self::at(Arc::new(storage), stream.clone(), view.layout))
     }
 }
 
-/// An array that was checked: a layout in a memory.
+/// A checked array: a layout in a memory.
 struct View {
     /// The address of the memory's first byte.
     address: u64,
@@ -225,8 +227,8 @@ impl View {
             );
             return refuse(call, reason);
         }
-        // The sums count elements from the first one. Strides of 64 bits and a countable number of elements keep them within 128 bits; sums
-        // of bytes might not be.
+        // The sums count elements from the first one. Strides of 64 bits and a countable number of elements keep these sums within 128
+        // bits. Sums of bytes might need more.
         let (mut low, mut high) = (0i128, 0i128);
         for (&extent, &stride) in layout.shape.iter().zip(&layout.strides) {
             let reach = stride as i128 * (extent as i128 - 1);
@@ -260,7 +262,7 @@ fn check_device(call: &'static str, of: DLDevice, device: &Device) -> Result<()>
         (None, DLDevice::CPU) => device_id == 0,
         (None, DLDevice::CUDA_HOST) => true,
         (Some(ordinal), DLDevice::CUDA) => usize::try_from(device_id) == Ok(ordinal),
-        // All GPUs can access this memory, whatever number it has.
+        // All GPUs can access this memory, for any device number.
         (Some(_), DLDevice::CUDA_MANAGED) => true,
         _ => false,
     };

@@ -8,14 +8,14 @@
 //! |---|---|---|
 //! | a pointer to such a struct | [`DlpackTensor`], which owns it | [`DlpackTensor::from_raw`], [`from_raw_unversioned`](DlpackTensor::from_raw_unversioned) |
 //! | [`DlpackTensor`] | tensor, of any strides | [`Tensor::from_dlpack`](crate::expr::Tensor::from_dlpack) |
-//! | [`DlpackTensor`] | buffer, of elements in a row, [`Complex`](crate::Complex) too | [`DlpackTensor::into_buffer`] |
+//! | [`DlpackTensor`] | buffer, of contiguous elements, also [`Complex`](crate::Complex) | [`DlpackTensor::into_buffer`] |
 //! | tensor | [`DlpackExport`], which shares it | [`Tensor::to_dlpack`](crate::expr::Tensor::to_dlpack) |
 //! | buffer | [`DlpackExport`], which owns it | [`DlpackExport::of_buffer`] |
 //! | [`DlpackExport`] | a pointer to such a struct | [`DlpackExport::into_raw`], [`into_raw_unversioned`](DlpackExport::into_raw_unversioned) |
 //!
 //! Memory of the emulator is host memory: `kDLCPU`, device 0. The emulator also imports pinned memory, `kDLCUDAHost`. Memory of a GPU is
 //! `kDLCUDA` with [`Device::ordinal`](crate::Device::ordinal); any GPU imports `kDLCUDAManaged`. Other libraries use the primary context of
-//! the GPU, which is that of [`Device::gpu_at`](crate::Device::gpu_at).
+//! the GPU, as [`Device::gpu_at`](crate::Device::gpu_at) does.
 //!
 //! # Streams
 //!
@@ -25,12 +25,12 @@
 //!   [`Stream::as_raw`](crate::Stream::as_raw) as a number. The producer makes that stream wait for its work. In this library, work on all
 //!   streams waits for the work that is on that stream at the time of the import. The producer gets the memory back when all work that uses
 //!   it is over: a drop of the last tensor waits for that, as [`Buffer::from_raw_owned`](crate::Buffer::from_raw_owned) says.
-//! - **Export.** The consumer names its stream, the argument of `__dlpack__(stream=s)`; adopt it with
+//! - **Export.** The consumer names its stream, the argument of `__dlpack__(stream=s)`. Adopt this stream with
 //!   [`Stream::from_raw_borrowed`](crate::Stream::from_raw_borrowed), once for all exports, and export on it. CUDA's legacy default stream
 //!   is 1 in Python, and null here. Number 2 is another stream on each thread, so it cannot be adopted for a deleter that any thread calls.
-//!   The consumer's later work on that stream finds all that was enqueued before on any stream here. When the consumer gives the memory
-//!   back, it is freed after what is on that stream by then, without a wait. A consumer that uses other streams makes that one wait for
-//!   them before. The deleter makes the GPU's context current on its thread, as every call here does.
+//!   The consumer's later work on its stream sees all work that was enqueued before on any stream here. When the consumer gives the memory
+//!   back, the memory is freed after the work that is on the consumer's stream at that time, without a wait. A consumer that uses other
+//!   streams must first make its stream wait for them. The deleter makes the GPU's context current on its thread, as every call here does.
 //! - **Between.** Work of the other library has no order relative to work of this library, unless both are on that stream or a call orders
 //!   them.
 //!

@@ -70,17 +70,17 @@ impl<T: NpyElement> NpyArray<T> {
         Self::new(shape, slice.to_vec()?)
     }
 
-    /// The extents, outermost first. A single value has none.
+    /// Returns the extents, outermost first. A single value has none.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    /// The elements in C order.
+    /// Returns the elements in C order.
     pub fn values(&self) -> &[T] {
         &self.values
     }
 
-    /// The elements in C order, without their shape.
+    /// Returns the elements in C order, without their shape.
     pub fn into_values(self) -> Vec<T> {
         self.values
     }
@@ -98,9 +98,9 @@ impl<T: NpyElement> NpyArray<T> {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Npy`] with the byte and the field if the file cannot be read, if it is no `.npy` file, if it has elements that are
-    /// not `T`, a damaged header, or more or fewer elements than its shape says, and [`Error::Allocation`] if the host does not have enough
-    /// memory.
+    /// Returns [`Error::Npy`] with the byte and the field if the file cannot be read, if it is not a `.npy` file, or if it has elements
+    /// that are not `T`, a damaged header, or more or fewer elements than its shape says. Returns [`Error::Allocation`] if the host does
+    /// not have enough memory.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let mut input = Input::<File>::open(path.as_ref())?;
         let array = input.array()?;
@@ -185,7 +185,7 @@ pub(super) fn reordered<T: Copy>(values: &[T], shape: &[usize]) -> Result<Option
     let mut start = 0;
     loop {
         ordered.extend(values[start..].iter().step_by(stride).take(inner));
-        // The next row.
+        // This goes to the next row.
         let mut axis = outer.len();
         loop {
             let Some(before) = axis.checked_sub(1) else { return Ok(Some(ordered)) };

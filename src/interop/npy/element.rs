@@ -1,4 +1,4 @@
-//! Element types: NumPy's and Rust's.
+//! Element types of NumPy and of Rust.
 
 use half::f16;
 use primitives_gpu::{Complex, Element};
@@ -43,7 +43,7 @@ impl NpyType {
         Self::Complex128,
     ];
 
-    /// The name of the type in NumPy, such as `float32`.
+    /// Returns the name of the type in NumPy, such as `float32`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bool => "bool",
@@ -63,7 +63,7 @@ impl NpyType {
         }
     }
 
-    /// The name of the type in a file, in little endian, such as `<f4`.
+    /// Returns the name of the type in a file, in little endian, such as `<f4`.
     pub const fn descr(self) -> &'static str {
         match self {
             Self::Bool => "|b1",
@@ -83,7 +83,7 @@ impl NpyType {
         }
     }
 
-    /// The number of bytes of an element.
+    /// Returns the number of bytes of an element.
     pub const fn size(self) -> usize {
         match self {
             Self::Bool | Self::I8 | Self::U8 => 1,
@@ -122,7 +122,7 @@ pub(super) use sealed::Bytes;
 
 /// A Rust type that NumPy's files can have: `bool`, integers, `f16`, `f32`, `f64`, and `Complex` of the last two.
 ///
-/// `bf16` is not one, because NumPy has no such type:
+/// `bf16` is not such a type, because NumPy does not have it:
 ///
 /// ```compile_fail
 /// # use kernel_primitives::{bf16, interop::npy::NpyArray};

@@ -40,9 +40,9 @@ impl NpyHeader {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Npy`](crate::Error::Npy) with the byte and the field if the file cannot be read, is no `.npy` file or has another
-    /// version, and if the header is not one that NumPy writes, is longer than the file, or has an element type that [`NpyType`] does not
-    /// have.
+    /// Returns [`Error::Npy`](crate::Error::Npy) with the byte and the field if the file cannot be read, if it is not a `.npy` file, or if
+    /// it has another version. Also returns it if the header is not one that NumPy writes, if it is longer than the file, or if it has an
+    /// element type that [`NpyType`] does not have.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         Input::<File>::open(path.as_ref())?.header()
     }
@@ -56,7 +56,7 @@ impl NpyHeader {
         Input::new(input).header()
     }
 
-    /// The element type.
+    /// Returns the element type.
     pub fn element(&self) -> NpyType {
         self.element
     }
@@ -66,30 +66,30 @@ impl NpyHeader {
         self.big_endian
     }
 
-    /// The order of the elements in the file.
+    /// Returns the order of the elements in the file.
     pub fn order(&self) -> NpyOrder {
         self.order
     }
 
-    /// The extents, outermost first. A single value has none.
+    /// Returns the extents, outermost first. A single value has none.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    /// The byte of the file at which the elements begin.
+    /// Returns the byte of the file at which the elements begin.
     pub fn data_offset(&self) -> u64 {
         self.data_at
     }
 }
 
-/// What is wrong, the byte of the text, and the entry.
+/// A mistake, with the byte of the text and the entry.
 pub(super) struct Mistake {
     pub(super) at: usize,
     pub(super) field: &'static str,
     pub(super) reason: String,
 }
 
-/// Reads the text of a header, which begins in the file at byte `base`.
+/// Reads the text of a header. It begins in the file at byte `base`.
 pub(super) fn parse(text: &[u8], base: u64) -> Result<NpyHeader, Mistake> {
     let mut text = Text { bytes: text, at: 0, field: "header" };
     let (mut descr, mut order, mut shape) = (None, None, None);
@@ -142,7 +142,7 @@ pub(super) fn parse(text: &[u8], base: u64) -> Result<NpyHeader, Mistake> {
     Ok(NpyHeader { element, big_endian, order, shape, descr_at, shape_at, data_at })
 }
 
-/// Text of the file, as a message shows it: short, and without characters that control a terminal.
+/// Returns text of the file in the form for messages: short, and without characters that control a terminal.
 fn shown(text: &str) -> String {
     let short: String = text.chars().take(40).collect();
     format!("'{}{}'", short.escape_debug(), if short.len() < text.len() { "…" } else { "" })

@@ -8,7 +8,7 @@
 //! | versions of the format | 1, 2, 3 | 1 |
 //! | byte orders | little and big endian | little endian |
 //! | orders of elements | C and Fortran; [`NpyArray`] has C order | C, or Fortran on request |
-//! | element types | those of [`NpyType`]: the file's must be the one that is asked for | the same |
+//! | element types | those of [`NpyType`]; the file must have the requested type | the same |
 //! | axes | up to 64 | up to 64 |
 //!
 //! NumPy has no type for `bf16`. Convert to `f32`, which can represent all its values: `x.cast::<f32>()` in an expression. Files with
@@ -58,7 +58,7 @@ const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// The number of bytes that are read or written at once.
 const CHUNK: usize = 1 << 16;
 
-/// The number of elements, or `None` if it is too large to count.
+/// Returns the number of elements, or `None` if it is too large to count.
 fn elements(shape: &[usize]) -> Option<usize> {
     if shape.contains(&0) {
         return Some(0);

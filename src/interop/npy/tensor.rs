@@ -32,7 +32,7 @@ impl<T: Scalar + NpyElement> NpyArray<T> {
 }
 
 impl<T: Scalar + NpyElement> Tensor<T> {
-    /// Reads an array from a NumPy file. The elements are contiguous in C order, whatever order the file has.
+    /// Reads an array from a NumPy file. The elements are contiguous in C order, for any order of the file.
     ///
     /// # Errors
     ///
