@@ -157,7 +157,8 @@ impl Prepared {
         launch(self.place, &targets, lowered, nest, &|| self.text.clone())
     }
 
-    /// The PTX of the kernel for a GPU of an architecture, given as compute capability times ten. It is empty if there are no assignments.
+    /// Returns the PTX of the kernel for a GPU of an architecture, given as compute capability times ten. It is empty if there are no
+    /// assignments.
     ///
     /// # Errors
     ///

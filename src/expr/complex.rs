@@ -222,12 +222,12 @@ impl<T: Floating> ComplexTensor<T> {
         Self { parts }
     }
 
-    /// The extents of all axes.
+    /// Returns the extents of all axes.
     pub fn shape(&self) -> Shape {
         self.parts[0].shape()
     }
 
-    /// The stream that work is enqueued on.
+    /// Returns the stream that work is enqueued on.
     pub fn stream(&self) -> &Stream {
         self.parts[0].stream()
     }
@@ -237,12 +237,12 @@ impl<T: Floating> ComplexTensor<T> {
         Self { parts: self.parts.each_ref().map(|part| part.on(stream)) }
     }
 
-    /// The real parts, as a view.
+    /// Returns the real parts, as a view.
     pub fn re(&self) -> &Tensor<T> {
         &self.parts[0]
     }
 
-    /// The imaginary parts, as a view.
+    /// Returns the imaginary parts, as a view.
     pub fn im(&self) -> &Tensor<T> {
         &self.parts[1]
     }

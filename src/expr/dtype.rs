@@ -57,7 +57,7 @@ impl DType {
         Self::F64,
     ];
 
-    /// Rust's name of the type.
+    /// Returns Rust's name of the type.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bool => "bool",
@@ -76,7 +76,7 @@ impl DType {
         }
     }
 
-    /// The size of an element in bytes.
+    /// Returns the size of an element in bytes.
     pub const fn size(self) -> usize {
         match self {
             Self::Bool | Self::I8 | Self::U8 => 1,
@@ -86,22 +86,22 @@ impl DType {
         }
     }
 
-    /// Whether it is a floating-point type.
+    /// Returns whether it is a floating-point type.
     pub const fn is_float(self) -> bool {
         matches!(self, Self::F16 | Self::BF16 | Self::F32 | Self::F64)
     }
 
-    /// Whether it is an integer type; `bool` is not.
+    /// Returns whether it is an integer type. `bool` is not an integer type.
     pub const fn is_integer(self) -> bool {
         !self.is_float() && !matches!(self, Self::Bool)
     }
 
-    /// Whether it has negative values.
+    /// Returns whether it has negative values.
     pub const fn is_signed(self) -> bool {
         self.is_float() || matches!(self, Self::I8 | Self::I16 | Self::I32 | Self::I64)
     }
 
-    /// The type in which an operator on these two types works; `None` if there is no rule.
+    /// Returns the type in which an operator on these two types works, or `None` if there is no rule.
     pub const fn promote(self, other: Self) -> Option<Self> {
         const fn wider(a: DType, b: DType) -> DType {
             if a.size() >= b.size() { a } else { b }

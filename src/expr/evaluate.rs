@@ -18,7 +18,7 @@ use super::program::{Input, Lowered, Program, lower};
 use super::reduce::Spec;
 use super::steps::passes::{Options, Schedule, Tiles, steps_among};
 
-/// An error about an expression.
+/// Makes an error about an expression.
 pub(crate) fn mistake(place: &Location<'_>, kind: ExpressionErrorKind, reason: String, roots: &[&Arc<Node>]) -> Error {
     let (texts, operands) = describe(roots);
     Error::from(Box::new(ExpressionError {
@@ -64,7 +64,7 @@ pub(crate) fn launch(
     on_cpu(place, targets, lowered, nest.clone(), text())
 }
 
-/// The text of the kernel that [`evaluate`] launches on a device of an architecture.
+/// Returns the text of the kernel that [`evaluate`] launches on a device of an architecture.
 pub(crate) fn kernel_text(
     place: &'static Location<'static>,
     targets: &[&Arc<View>],
@@ -96,7 +96,7 @@ pub(crate) fn prepare<'a>(
         .ok_or_else(|| fail(ExpressionErrorKind::BadShape, format!("{shape} has more elements than can be counted")))
 }
 
-/// The layouts in the targets' shape: of the targets, then of the inputs that are not gathered, then of the indices.
+/// Returns the layouts in the targets' shape: of the targets, then of the inputs that are not gathered, then of the indices.
 fn layouts_of(
     shape: &Shape,
     targets: &[&Arc<View>],
@@ -150,12 +150,12 @@ fn layouts_of(
     Ok(layouts)
 }
 
-/// Whether two views may have an element in common.
+/// Returns whether two views may have an element in common.
 pub(crate) fn overlaps(a: &View, b: &View) -> bool {
     a.storage.same_as(&b.storage) && overlap(&a.layout, &b.layout, [a.dtype.size(), b.dtype.size()])
 }
 
-/// The layouts of the indices. Returns an error if an index is along an axis that does not exist, or if the input of a gather is not a
+/// Returns the layouts of the indices, or an error if an index is along an axis that does not exist, or if the input of a gather is not a
 /// vector.
 fn indices(
     shape: &Shape,
@@ -209,7 +209,7 @@ pub(crate) fn reduce(
     }
 }
 
-/// The text of the kernel that [`reduce`] launches on a device of an architecture.
+/// Returns the text of the kernel that [`reduce`] launches on a device of an architecture.
 pub(crate) fn reduction_text(
     place: &'static Location<'static>,
     target: &Arc<View>,
@@ -225,12 +225,12 @@ pub(crate) fn reduction_text(
     }
 }
 
-/// The result of a reduction of no elements.
+/// Returns the result of a reduction of no elements.
 pub(super) fn of_nothing(spec: Spec) -> Arc<Node> {
     Arc::new(Node { kind: Kind::Scalar(spec.of_nothing()), dtype: spec.to, arguments: arguments([]) })
 }
 
-/// The layouts of a reduction's result and inputs; `None` if there is nothing to reduce.
+/// Returns the layouts of a reduction's result and inputs, or `None` if there is nothing to reduce.
 fn reduced(
     place: &'static Location<'static>,
     target: &Arc<View>,
@@ -290,7 +290,7 @@ pub(crate) struct Reduced {
     pub(crate) spec: Spec,
 }
 
-/// The layout of the results over the shape of the input. The reduced axes repeat the results.
+/// Returns the layout of the results over the shape of the input. The reduced axes repeat the results.
 fn spread(layout: &Layout, shape: &Shape, kept: &[usize]) -> Layout {
     let mut strides = [0; MAX_RANK];
     // Axes of extent 1 may stand for the reduced axes.
@@ -302,7 +302,7 @@ fn spread(layout: &Layout, shape: &Shape, kept: &[usize]) -> Layout {
     Layout { shape: *shape, strides, offset: layout.offset }
 }
 
-/// The memories of the inputs. In the nest, the inputs that are not gathered begin at number `operand`.
+/// Returns the memories of the inputs. In the nest, the inputs that are not gathered begin at number `operand`.
 fn memories(lowered: &Lowered, mut operand: usize) -> Vec<Memory> {
     let place = |(input, view): (&Input, &Arc<View>)| {
         let Layout { shape, strides, offset } = view.layout;
@@ -317,7 +317,7 @@ fn memories(lowered: &Lowered, mut operand: usize) -> Vec<Memory> {
     lowered.program.inputs.iter().zip(&lowered.inputs).map(place).collect()
 }
 
-/// The memory that a program writes and reads.
+/// Returns the memory that a program writes and reads.
 fn uses<'a>(targets: &[&'a Arc<View>], inputs: &'a [Arc<View>], program: &Program) -> Vec<StorageUse<'a>> {
     let written = targets.iter().map(|&view| (view, true, vec![view.layout]));
     let inputs = inputs.iter().enumerate();
@@ -358,7 +358,7 @@ fn on_cpu(
     }
 }
 
-/// The bytes of a view's elements.
+/// Calls `each` with ranges of bytes that together are the bytes of a view's elements.
 fn byte_ranges(layout: &Layout, size: usize, each: &mut dyn FnMut(Range<usize>)) {
     let Some(nest) = Nest::new(&layout.shape, [layout].into_iter()) else { return };
     nest.runs(0, 0..nest.elements, |_, element, stride, len| {

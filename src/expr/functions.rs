@@ -278,13 +278,14 @@ pub fn clamp<T: Numeric>(x: impl Operand<Elem = T>, low: T, high: T) -> Expr<T> 
     Expr::binary(Op::Min, low, scalar(high))
 }
 
-/// The number of the element in the target, outermost axis first, as a `T`. In a reduction, it is the number in the reduced expression.
+/// Returns the number of the element in the target, outermost axis first, as a `T`. In a reduction, it is the number in the reduced
+/// expression.
 pub fn element_index<T: Numeric>() -> Expr<T> {
     Expr::<u64>::new(Kind::Index(None), arguments([])).convert()
 }
 
-/// The element's index along an axis of the target, as a `T`. In a reduction, it is an axis of the reduced expression. The outermost axis
-/// is 0.
+/// Returns the element's index along an axis of the target, as a `T`. In a reduction, it is an axis of the reduced expression. The
+/// outermost axis is 0.
 ///
 /// ```
 /// # use kernel_primitives::{Device, expr::{Reductions, Tensor, axis_index, gather}};
@@ -350,7 +351,7 @@ pub trait Table {
     /// The type of an element.
     type Elem: Scalar;
 
-    /// The elements at the indices `index`: see [`gather`].
+    /// Returns the elements at the indices `index`: see [`gather`].
     #[doc(hidden)]
     fn at_index<I: Integral>(&self, index: Expr<I>) -> Expr<Self::Elem>;
 }
@@ -381,7 +382,7 @@ pub trait RandomFloat: Floating {}
 impl RandomFloat for f32 {}
 impl RandomFloat for f64 {}
 
-/// Uniform random numbers from 0 to 1 (1 excluded). Each is a function of `seed` and the element's number.
+/// Returns uniform random numbers from 0 to 1 (1 excluded). Each is a function of `seed` and the element's number.
 ///
 /// The generator is Philox4x32-10. It gives the same numbers on every device: each draw of
 /// [`Philox::new(seed, 0)`](primitives_gpu::thread::Philox) gives four `f32` or two `f64`.
@@ -389,7 +390,7 @@ pub fn uniform<T: RandomFloat>(seed: u64) -> Expr<T> {
     uniform_at(scalar(seed), element_index())
 }
 
-/// Random numbers of the normal distribution with mean 0 and variance 1. Each is a function of `seed` and the element's number.
+/// Returns random numbers of the normal distribution with mean 0 and variance 1. Each is a function of `seed` and the element's number.
 ///
 /// The Box-Muller transform computes them from the numbers of [`uniform`]. They are equal on all devices, except for the rounding of the
 /// sine and the logarithm.

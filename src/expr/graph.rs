@@ -130,20 +130,20 @@ pub(crate) struct Frame {
 }
 
 impl View {
-    /// The part of this view that a stencil reads, with this view as its origin.
+    /// Returns the part of this view that a stencil reads, with this view as its origin.
     pub(crate) fn read_of(self: &Arc<Self>, layout: Layout, inside: Option<Inside>) -> Self {
         let origin = Some(Arc::new(Origin { view: self.clone(), inside }));
         let (storage, stream) = (self.storage.clone(), self.stream.clone());
         Self { storage, stream, layout, dtype: self.dtype, spare: None, origin }
     }
 
-    /// A view of the same memory with another layout, which must be inside it.
+    /// Returns a view of the same memory with another layout, which must be inside it.
     pub(crate) fn with_layout(&self, layout: Layout) -> Arc<Self> {
         let (storage, stream) = (self.storage.clone(), self.stream.clone());
         Arc::new(Self { storage, stream, layout, dtype: self.dtype, spare: None, origin: None })
     }
 
-    /// Whether both have the same elements in the same order.
+    /// Returns whether both have the same elements in the same order.
     pub(crate) fn same_as(&self, other: &Self) -> bool {
         self.storage.same_as(&other.storage) && self.layout.same_places(&other.layout) && self.dtype == other.dtype
     }

@@ -73,7 +73,7 @@ pub(crate) enum What {
 }
 
 impl Instruction {
-    /// The numbers of the values that it takes.
+    /// Returns the numbers of the values that it takes.
     pub(crate) fn takes(&self) -> &[u32] {
         let count = match self.what {
             What::Load(_) | What::Neighbour(..) | What::Weighted(..) => 0,
@@ -107,7 +107,7 @@ impl Op {
 }
 
 impl Program {
-    /// The indices that the program uses. In a nest, they are operands without memory, after all other operands.
+    /// Returns the indices that the program uses. In a nest, they are operands without memory, after all other operands.
     pub(crate) fn indices(&self) -> impl Iterator<Item = Option<usize>> {
         self.code.iter().filter_map(|instruction| match instruction.what {
             What::Index(axis) => Some(axis),
@@ -115,7 +115,7 @@ impl Program {
         })
     }
 
-    /// The layouts of the indices in the results' shape. They describe elements whose offsets are the indices' values.
+    /// Returns the layouts of the indices in the results' shape. They describe elements whose offsets are the indices' values.
     pub(crate) fn index_layouts(&self, shape: &Shape) -> impl Iterator<Item = Layout> {
         let countable = shape.elements().is_some();
         self.indices().filter(move |_| countable).map(|axis| {
@@ -128,13 +128,13 @@ impl Program {
         })
     }
 
-    /// The axes along which the program reads neighbours.
+    /// Returns the axes along which the program reads neighbours.
     pub(crate) fn shifted(&self) -> Axes {
         self.shifts.iter().fold(Axes::default(), |all, shift| Axes(all.0 | shift.axes().0))
     }
 
-    /// The parts of a view that the program reads, if the view is the input with this number: the whole view, unless the program reads only
-    /// neighbours or weighted sums of neighbours.
+    /// Returns the parts of a view that the program reads, if the view is the input with this number. It is the whole view, unless the
+    /// program reads only neighbours or weighted sums of neighbours.
     pub(crate) fn parts(&self, input: usize, view: &Layout) -> Vec<Layout> {
         let mut parts = Vec::new();
         let spare = self.inputs[input].spare;
@@ -182,7 +182,7 @@ impl Program {
         needed
     }
 
-    /// Whether all its instructions are short.
+    /// Returns whether all its instructions are short.
     pub(crate) fn is_light(&self) -> bool {
         self.code.iter().all(|one| match one.what {
             What::Load(_) | What::Neighbour(..) | What::Scalar(_) | What::Constant(_) => true,
@@ -209,19 +209,19 @@ pub(crate) struct Lowered {
 }
 
 impl Lowered {
-    /// The inputs that are not gathered from.
+    /// Returns the inputs that are not gathered from.
     pub(crate) fn loaded(&self) -> impl Iterator<Item = &Arc<View>> {
         let inputs = self.program.inputs.iter().zip(&self.inputs);
         inputs.filter(|(input, _)| !input.gathered).map(|(_, view)| view)
     }
 }
 
-/// The program that computes `roots`.
+/// Returns the program that computes `roots`.
 pub(crate) fn lower<'a>(roots: impl IntoIterator<Item = &'a Arc<Node>>) -> Lowered {
     lower_numbers(roots, false)
 }
 
-/// The program that computes `roots` with scalars as constants.
+/// Returns the program that computes `roots` with scalars as constants.
 pub(crate) fn lower_fixed<'a>(roots: impl IntoIterator<Item = &'a Arc<Node>>) -> Lowered {
     lower_numbers(roots, true)
 }
@@ -257,7 +257,7 @@ struct Lowering {
 }
 
 impl Lowering {
-    /// The value of a node; the values of its arguments come first. Works without recursion, because graphs may be deep.
+    /// Returns the value of a node. The values of its arguments come first. It works without recursion, because graphs may be deep.
     fn value(&mut self, root: &Arc<Node>) -> u32 {
         let mut open: Vec<&Arc<Node>> = vec![root];
         while let Some(&node) = open.last() {
@@ -337,7 +337,7 @@ impl Lowering {
         })
     }
 
-    /// The numbers of an input and of the shift at which it is read.
+    /// Returns the numbers of an input and of the shift at which it is read.
     fn shifted(&mut self, view: &Arc<View>, shift: Shift) -> (u32, u32) {
         let input = self.input(view, false);
         let Program { inputs, shifts, .. } = &mut self.lowered.program;

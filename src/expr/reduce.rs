@@ -31,7 +31,7 @@ pub(crate) enum Fold {
 }
 
 impl Fold {
-    /// Whether the result is an index.
+    /// Returns whether the result is an index.
     pub(crate) fn is_arg(self) -> bool {
         matches!(self, Self::ArgMin | Self::ArgMax)
     }
@@ -56,7 +56,7 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
-    /// The bits of the result of a reduction of no elements.
+    /// Returns the bits of the result of a reduction of no elements.
     pub(crate) fn of_nothing(self) -> u64 {
         with_type!(self.to, T => match (self.fold, self.finish) {
             (Fold::ArgMin | Fold::ArgMax, _) => u64::MAX,
@@ -222,7 +222,7 @@ impl<T: Scalar> ReductionExpr<T> {
         evaluate(place, &[&target.view], &[results.expr().node])
     }
 
-    /// Whether the input is split over devices.
+    /// Returns whether the input is split over devices.
     fn is_split(&self, lowered: &Lowered) -> bool {
         self.is_over_split() || matches!(lowered.wrong, Some((ExpressionErrorKind::BadSplit, _)))
     }
@@ -266,7 +266,7 @@ impl<T: Scalar> ReductionExpr<T> {
         Ok((target, None))
     }
 
-    /// A tensor for the results.
+    /// Makes a tensor for the results.
     fn target(&self, place: &Location<'_>, lowered: &Lowered) -> Result<Tensor<T>> {
         let (_, _, kept) = self.shapes(place, lowered)?;
         let stream = match &self.over {
@@ -298,8 +298,8 @@ impl<T: Scalar> ReductionExpr<T> {
         value.and_then(|value| faultless.map(|()| value))
     }
 
-    /// The PTX of the kernel that [`tensor`](Self::tensor) launches on a GPU of an architecture, given as compute capability times ten. The
-    /// GPU is assumed to have as many multiprocessors as this device.
+    /// Returns the PTX of the kernel that [`tensor`](Self::tensor) launches on a GPU of an architecture, given as compute capability times
+    /// ten. The number of multiprocessors of the GPU is taken to be that of this device.
     ///
     /// # Errors
     ///
@@ -314,7 +314,7 @@ impl<T: Scalar> ReductionExpr<T> {
         reduction_text(place, &target.view, &shape, &axes, spec, (&self.root, &lowered), arch)
     }
 
-    /// The shape of the input, the reduced axes, and the shape of the result.
+    /// Returns the shape of the input, the reduced axes, and the shape of the result.
     fn shapes(&self, place: &Location<'_>, lowered: &Lowered) -> Result<(Shape, Vec<usize>, Shape)> {
         let fail = |kind, reason: String| mistake(place, kind, reason, &[&self.root]);
         if let Some((kind, reason)) = &lowered.wrong {
@@ -350,7 +350,7 @@ impl<T: Scalar> std::fmt::Debug for ReductionExpr<T> {
 
 /// The reductions of tensors and expressions, as methods: `x.sum()`.
 pub trait Reductions: Functions {
-    /// The sum.
+    /// Returns the sum.
     fn sum(&self) -> ReductionExpr<Self::Item>
     where
         Self::Item: Summed,
@@ -358,7 +358,7 @@ pub trait Reductions: Functions {
         ReductionExpr::new(self.cast::<<Self::Item as Summed>::Sum>(), Fold::Sum, Finish::Nothing)
     }
 
-    /// The product.
+    /// Calls `each` with ranges of bytes that together are the bytes of a view's elements.
     fn product(&self) -> ReductionExpr<Self::Item>
     where
         Self::Item: Summed,
@@ -366,7 +366,7 @@ pub trait Reductions: Functions {
         ReductionExpr::new(self.cast::<<Self::Item as Summed>::Sum>(), Fold::Product, Finish::Nothing)
     }
 
-    /// The sum divided by the number of elements.
+    /// Returns the sum divided by the number of elements.
     fn mean(&self) -> ReductionExpr<Self::Item>
     where
         Self::Item: Summed + Floating,
@@ -374,7 +374,7 @@ pub trait Reductions: Functions {
         ReductionExpr::new(self.cast::<<Self::Item as Summed>::Sum>(), Fold::Sum, Finish::Mean)
     }
 
-    /// The square root of the sum of the squares. It overflows if a square overflows.
+    /// Returns the square root of the sum of the squares. It overflows if a square overflows.
     fn norm(&self) -> ReductionExpr<Self::Item>
     where
         Self::Item: Summed + Floating,
@@ -384,29 +384,29 @@ pub trait Reductions: Functions {
         ReductionExpr::new(square, Fold::Sum, Finish::SquareRoot)
     }
 
-    /// The smallest element, or NaN if there is one.
+    /// Returns the smallest element, or NaN if there is one.
     fn min(&self) -> ReductionExpr<Self::Item> {
         ReductionExpr::new(self.to_expr(), Fold::Min, Finish::Nothing)
     }
 
-    /// The largest element, or NaN if there is one.
+    /// Returns the largest element, or NaN if there is one.
     fn max(&self) -> ReductionExpr<Self::Item> {
         ReductionExpr::new(self.to_expr(), Fold::Max, Finish::Nothing)
     }
 
-    /// The index of the smallest element, or of the first NaN. If several elements are smallest, it is the first of them. The index counts
-    /// the reduced elements, outermost axis first.
+    /// Returns the index of the smallest element, or of the first NaN. If several elements are smallest, it is the first of them. The index
+    /// counts the reduced elements, outermost axis first.
     fn arg_min(&self) -> ReductionExpr<u64> {
         ReductionExpr::new(self.to_expr(), Fold::ArgMin, Finish::Nothing)
     }
 
-    /// The index of the largest element, or of the first NaN. If several elements are largest, it is the first of them. The index counts
-    /// the reduced elements, outermost axis first.
+    /// Returns the index of the largest element, or of the first NaN. If several elements are largest, it is the first of them. The index
+    /// counts the reduced elements, outermost axis first.
     fn arg_max(&self) -> ReductionExpr<u64> {
         ReductionExpr::new(self.to_expr(), Fold::ArgMax, Finish::Nothing)
     }
 
-    /// Whether any element is true.
+    /// Returns whether any element is true.
     fn any(&self) -> ReductionExpr<bool>
     where
         Self: Functions<Item = bool>,
@@ -414,7 +414,7 @@ pub trait Reductions: Functions {
         ReductionExpr::new(self.to_expr(), Fold::Max, Finish::Nothing)
     }
 
-    /// Whether all elements are true.
+    /// Returns whether all elements are true.
     fn all(&self) -> ReductionExpr<bool>
     where
         Self: Functions<Item = bool>,
@@ -422,7 +422,7 @@ pub trait Reductions: Functions {
         ReductionExpr::new(self.to_expr(), Fold::Min, Finish::Nothing)
     }
 
-    /// How many elements are true.
+    /// Returns how many elements are true.
     fn count(&self) -> ReductionExpr<u64>
     where
         Self: Functions<Item = bool>,
@@ -432,7 +432,7 @@ pub trait Reductions: Functions {
 }
 impl<X: Functions> Reductions for X {}
 
-/// The sum of the products of the elements, in their common type.
+/// Returns the sum of the products of the elements, in their common type.
 pub fn dot<A, B>(a: A, b: B) -> ReductionExpr<<A::Elem as Promote<B::Elem>>::Output>
 where
     A: Operand<Elem: Promote<B::Elem, Output: Summed>>,

@@ -282,7 +282,7 @@ where
     }
 }
 
-/// A temporary vector. If `stream` captures, the graph keeps it.
+/// Makes a temporary vector. If `stream` captures, the graph keeps it.
 fn vector<T: Scalar>(stream: &Stream, len: usize) -> Result<Tensor<T>> {
     Tensor::from_buffer(stream, len, temporary(stream, len)?)
 }

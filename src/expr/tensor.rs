@@ -143,7 +143,7 @@ impl<T: Scalar> Tensor<T> {
         Self::at(self.view.storage.clone(), self.view.stream.clone(), layout)
     }
 
-    /// The extents of all axes.
+    /// Returns the extents of all axes.
     pub fn shape(&self) -> Shape {
         self.view.layout.shape
     }
@@ -153,32 +153,32 @@ impl<T: Scalar> Tensor<T> {
         &self.view.layout.strides[..self.shape().rank()]
     }
 
-    /// The element type.
+    /// Returns the element type.
     pub fn dtype(&self) -> DType {
         T::DTYPE
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.shape().elements().unwrap_or(usize::MAX)
     }
 
-    /// Whether there are no elements.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The stream that work is enqueued on.
+    /// Returns the stream that work is enqueued on.
     pub fn stream(&self) -> &Stream {
         &self.view.stream
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn device(&self) -> &Device {
         self.view.stream.device()
     }
 
-    /// Whether the elements are contiguous, outermost axis first.
+    /// Returns whether the elements are contiguous, outermost axis first.
     pub fn is_contiguous(&self) -> bool {
         self.view.layout.is_contiguous()
     }
@@ -188,7 +188,7 @@ impl<T: Scalar> Tensor<T> {
         Self::at(self.view.storage.clone(), stream.clone(), self.view.layout)
     }
 
-    /// The elements as a slice, for [algorithms](crate::algorithms) and kernels; `None` if they are not contiguous.
+    /// Returns the elements as a slice, for [algorithms](crate::algorithms) and kernels, or `None` if they are not contiguous.
     pub fn as_slice(&self) -> Option<BufferSlice<'_, T>> {
         let start = self.view.layout.offset;
         // SAFETY: a tensor of `T` has the memory of a buffer of `T`, or of complex numbers with such parts.
@@ -196,9 +196,9 @@ impl<T: Scalar> Tensor<T> {
         if self.is_contiguous() { all.slice(start..start + self.len()).ok() } else { None }
     }
 
-    /// The elements as a slice to write, for [algorithms](crate::algorithms) and kernels. Returns `None` if the elements are not
-    /// contiguous, if they were imported as read-only, or if the tensor is not the only view of its memory: if a clone, a slice, an
-    /// expression or a [`Prepared`](super::Prepared) also uses this memory.
+    /// Returns the elements as a slice to write, for [algorithms](crate::algorithms) and kernels. Returns `None` if the elements are not
+    /// contiguous, if they were imported as read-only, or if the tensor is not the only view of its memory. It is not if a clone, a slice,
+    /// an expression or a [`Prepared`](super::Prepared) also uses this memory.
     ///
     /// ```
     /// use kernel_primitives::algorithms::inclusive_scan;
@@ -400,7 +400,7 @@ impl<T: Scalar> Tensor<T> {
         Assignment::new(self.view.clone(), value.expr().node)
     }
 
-    /// The PTX of the kernel that [`assign`](Self::assign) of `value` launches on a GPU of an architecture, given as compute
+    /// Returns the PTX of the kernel that [`assign`](Self::assign) of `value` launches on a GPU of an architecture, given as compute
     /// capability times ten.
     ///
     /// # Errors

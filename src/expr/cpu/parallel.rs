@@ -123,7 +123,7 @@ impl Crew {
         }
     }
 
-    /// The endless loop of a helper.
+    /// Runs the endless loop of a helper.
     fn help(&self) {
         let mut all = self.lock();
         loop {

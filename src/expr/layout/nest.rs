@@ -148,13 +148,13 @@ impl Nest {
         ranks
     }
 
-    /// The extents of the nest.
+    /// Returns the extents of the nest.
     #[cfg(test)]
     pub(crate) fn extents(&self) -> &[usize] {
         &self.extents[..self.rank]
     }
 
-    /// Whether an operand's elements are contiguous, in order.
+    /// Returns whether an operand's elements are contiguous, in order.
     pub(crate) fn is_linear(&self, operand: usize) -> bool {
         let mut dense = 1isize;
         (0..self.rank).rev().all(|axis| {
@@ -165,12 +165,12 @@ impl Nest {
         })
     }
 
-    /// Whether an operand is one element, repeated.
+    /// Returns whether an operand is one element, repeated.
     pub(crate) fn is_single(&self, operand: usize) -> bool {
         self.operands[operand].strides[..self.rank].iter().all(|&stride| stride == 0)
     }
 
-    /// Whether some axes stay apart.
+    /// Returns whether some axes stay apart.
     pub(crate) fn has_apart(&self) -> bool {
         self.apart.iter().any(Option::is_some)
     }

@@ -27,7 +27,7 @@ impl Shape {
         Some(shape)
     }
 
-    /// The number of axes.
+    /// Returns the number of axes.
     pub fn rank(&self) -> usize {
         self.rank.into()
     }
@@ -40,7 +40,7 @@ impl Shape {
         self.iter().try_fold(1usize, |all, &extent| all.checked_mul(extent))
     }
 
-    /// The strides of contiguous elements, innermost axis last.
+    /// Returns the strides of contiguous elements, innermost axis last.
     pub(crate) fn contiguous_strides(&self) -> Strides {
         let mut strides = [0; MAX_RANK];
         let mut stride = 1isize;
@@ -158,7 +158,7 @@ impl Layout {
         Some(Self { shape, strides: all, offset })
     }
 
-    /// Whether the elements are contiguous, in order.
+    /// Returns whether the elements are contiguous, in order.
     pub(crate) fn is_contiguous(&self) -> bool {
         let dense = self.shape.contiguous_strides();
         self.shape.contains(&0)

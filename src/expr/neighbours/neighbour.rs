@@ -84,17 +84,17 @@ pub(crate) struct Shift {
 }
 
 impl Shift {
-    /// The axes along which the distance is not 0.
+    /// Returns the axes along which the distance is not 0.
     pub(crate) fn axes(&self) -> Axes {
         (0..MAX_RANK).fold(Axes::default(), |axes, k| Axes(axes.0 | u16::from(self.by[k] != 0) << k))
     }
 
-    /// The distances along the axes of a view, outermost first.
+    /// Returns the distances along the axes of a view, outermost first.
     pub(crate) fn offsets(&self, rank: usize) -> Vec<isize> {
         self.by[..rank].iter().rev().copied().collect()
     }
 
-    /// The part of a view that contains the neighbours. Along an axis with spare elements, it contains these too.
+    /// Returns the part of a view that contains the neighbours. Along an axis with spare elements, it contains these too.
     pub(crate) fn part_of(&self, view: &Layout, spare: Option<Spare>) -> Layout {
         let Layout { shape, strides, mut offset } = *view;
         let rank = shape.rank();

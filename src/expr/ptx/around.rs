@@ -21,7 +21,7 @@ pub(super) struct Around {
 }
 
 impl Kernel<'_> {
-    /// The address of the first element of a cell's row.
+    /// Returns the address of the first element of a cell's row.
     pub(super) fn row_around(
         &mut self,
         mut cell: Cell,
@@ -45,7 +45,7 @@ impl Kernel<'_> {
         (address, inside)
     }
 
-    /// The index that is read along an axis for a cell.
+    /// Returns the index that is read along an axis for a cell.
     pub(super) fn index_around(
         &mut self,
         axis: usize,

@@ -39,7 +39,8 @@ use super::program::{Program, What};
 /// Threads of a block, unless it is a large one.
 pub(crate) const THREADS: usize = 256;
 
-/// The most elements that a thread computes at once. Divisions of integers take so many registers that 16 elements would spill some.
+/// Returns the most elements that a thread computes at once. Divisions of integers take so many registers that 16 elements would spill
+/// some.
 pub(crate) fn most_computed(program: &Program) -> usize {
     if program.divides_integers() { 8 } else { usize::MAX }
 }
@@ -58,20 +59,20 @@ pub(crate) enum NoKernel {
 /// The most bytes that a kernel's parameters may take.
 pub(crate) const PARAM_BYTES: usize = 4096;
 
-/// The architecture that the text for `arch` names as its target, and the version of PTX times ten.
+/// Returns the architecture that the text for `arch` names as its target, and the version of PTX times ten.
 pub(crate) fn target_of(arch: u32) -> (u32, u32) {
     let targets = [(120, 87), (100, 86), (90, 78), (89, 78), (86, 71), (80, 70), (75, 63)];
     targets.into_iter().find(|(target, _)| *target <= arch).unwrap_or((75, 63))
 }
 
-/// The first instructions of kernels if launches of a stream may overlap, as for the library's kernels. They wait for the launch before,
-/// and let the next launch start when all of their blocks have started. The wait does not order loads of constant memory contents
+/// Returns the first instructions of kernels if launches of a stream may overlap, as for the library's kernels. They wait for the launch
+/// before, and let the next launch start when all of their blocks have started. The wait does not order loads of constant memory contents
 /// (`global.nc`).
 pub(crate) fn overlap(target: u32) -> &'static str {
     if target >= 90 { "    griddepcontrol.wait;\n    griddepcontrol.launch_dependents;\n" } else { "" }
 }
 
-/// The text of a kernel.
+/// Returns the text of a kernel.
 pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u64) -> Result<String, NoKernel> {
     let (target, version) = target_of(arch);
     let mut kernel = Kernel {
@@ -311,7 +312,7 @@ impl Kernel<'_> {
         loads.nth(operand - results).expect("an operand").dtype
     }
 
-    /// The operand of an input that is not gathered.
+    /// Returns the operand of an input that is not gathered.
     fn operand_of(&self, input: u32) -> usize {
         let before = self.program.inputs[..input as usize].iter().filter(|input| !input.gathered).count();
         self.program.results.len() + before

@@ -50,7 +50,7 @@ pub(super) struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// The field of a kernel.
+    /// Returns the field of a kernel.
     pub(super) fn of_kernel(program: &'a Program, variant: &'a Variant) -> Self {
         let inner = usize::from(variant.rank).saturating_sub(1);
         let rows = variant.patch.map_or((inner, 1), |patch| (patch.axis.into(), patch.rows.into()));
@@ -72,12 +72,12 @@ impl<'a> Field<'a> {
         Self { program, apart, inner, rows, rules }
     }
 
-    /// The spare elements of an input's memory along an axis of the nest.
+    /// Returns the spare elements of an input's memory along an axis of the nest.
     pub(super) fn spare(&self, input: u32, axis: usize) -> [isize; 2] {
         Spare::along(self.program.inputs[input as usize].spare, self.apart, axis)
     }
 
-    /// The cell that an instruction reads for element `i` of a row's vector; `None` if it reads no shifted input.
+    /// Returns the cell that an instruction reads for element `i` of a row's vector, or `None` if it reads no shifted input.
     fn cell(&self, what: What, row: usize, i: usize, width: usize) -> Option<Cell> {
         let (input, mut rule, mut by) = match what {
             What::Load(input) if self.program.inputs[input as usize].shifted => {
@@ -98,7 +98,7 @@ impl<'a> Field<'a> {
         Some(Cell { input, rule, by })
     }
 
-    /// Whether a distance along the innermost axis is inside a vector.
+    /// Returns whether a distance along the innermost axis is inside a vector.
     fn is_own(&self, along: isize, width: usize) -> bool {
         (0..width as isize).contains(&along)
     }
@@ -107,14 +107,14 @@ impl<'a> Field<'a> {
         self.cells_of(0..self.rows.1, width)
     }
 
-    /// The cells that some of a thread's rows need.
+    /// Returns the cells that some of a thread's rows need.
     fn cells_of(&self, rows: Range<usize>, width: usize) -> BTreeSet<Cell> {
         let elements = || rows.clone().flat_map(|row| (0..width).map(move |i| (row, i)));
         let code = self.program.code.iter();
         code.flat_map(|one| elements().filter_map(|(row, i)| self.cell(one.what, row, i, width))).collect()
     }
 
-    /// Whether few cells are beside the vectors' own indices: one on each side of a row, as in stencils of nearest neighbours.
+    /// Returns whether few cells are beside the vectors' own indices: one on each side of a row, as in stencils of nearest neighbours.
     pub(super) fn is_narrow(&self, cells: &BTreeSet<Cell>, width: usize) -> bool {
         let mut beside: BTreeMap<Cell, [usize; 2]> = BTreeMap::new();
         for &cell in cells.iter().filter(|cell| !self.is_own(cell.by[self.inner], width)) {
@@ -125,13 +125,13 @@ impl<'a> Field<'a> {
         beside.values().flatten().all(|&count| count <= 1)
     }
 
-    /// The registers that cells take.
+    /// Returns the number of registers that cells take.
     pub(super) fn registers(&self, cells: &BTreeSet<Cell>) -> usize {
         cells.iter().map(|cell| self.program.inputs[cell.input as usize].dtype.size().div_ceil(4)).sum()
     }
 }
 
-/// The most elements that a thread of a program with neighbours takes.
+/// Returns the most elements that a thread of a program with neighbours takes.
 pub(crate) fn most(program: &Program, nest: &Nest) -> usize {
     let field = Field::new(program, &nest.apart, nest.rank - 1, (nest.rank - 1, 1));
     // With many weights, a round of the loop has the square of this number of products.
@@ -230,7 +230,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// The values of an instruction for the elements of a row's vector, from the cells that were read around a thread's rows.
+    /// Returns the values of an instruction for the elements of a row's vector, from the cells that were read around a thread's rows.
     pub(super) fn of_cells(
         &self,
         what: What,
@@ -241,7 +241,7 @@ impl Kernel<'_> {
         (0..width).map(|i| cells.get(&self.field.cell(what, row, i, width)?).copied()).collect()
     }
 
-    /// The values of an instruction for the elements of a vector, read one by one.
+    /// Returns the values of an instruction for the elements of a vector, read one by one.
     pub(super) fn neighbours(&mut self, what: What, place: &At, width: usize, around: &mut Around) -> Vec<Reg> {
         (0..width)
             .map(|i| {
@@ -251,12 +251,12 @@ impl Kernel<'_> {
             .collect()
     }
 
-    /// `s32`, or `s64` if element numbers need it.
+    /// Returns `s32`, or `s64` if element numbers need it.
     pub(super) fn signed(&self) -> &'static str {
         if self.variant.wide { "s64" } else { "s32" }
     }
 
-    /// A predicate that says whether all cells are inside or spare; `None` if they always are.
+    /// Returns a predicate that says whether all cells are inside or spare, or `None` if they always are.
     fn all_inside(&mut self, cells: &BTreeSet<Cell>, place: &At, width: usize) -> Option<Reg> {
         let (inner, s) = (self.field.inner, self.signed());
         let axes: BTreeSet<usize> = self.variant.apart.iter().flatten().map(|apart| apart.axis.into()).collect();
@@ -290,7 +290,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// `address` moved by some steps of an operand along an axis.
+    /// Returns `address`, moved by some steps of an operand along an axis.
     fn stepped(&mut self, operand: usize, axis: usize, address: Reg, steps: isize) -> Reg {
         let Some(&stride) = self.argument(Param::Stride(operand, axis)).first() else { return address };
         let name = if self.variant.wide { "mad.lo.s64" } else { "mad.wide.s32" };
@@ -393,8 +393,8 @@ impl Kernel<'_> {
         values
     }
 
-    /// The state space of loads of neighbours. If ptxas should move the loads of a row before the stores of another, it says that nothing
-    /// writes there.
+    /// Returns the state space of loads of neighbours. If ptxas should move the loads of a row before the stores of another row, this space
+    /// says that nothing writes there.
     fn space_around(&self) -> &'static str {
         if self.variant.patch.is_some_and(|patch| patch.in_turn) { "global.nc" } else { "global" }
     }
@@ -423,7 +423,7 @@ impl Kernel<'_> {
         self.or_constant(cell, value, inside)
     }
 
-    /// `address` moved to an index of an operand along an axis.
+    /// Returns `address`, moved to an index of an operand along an axis.
     pub(super) fn indexed(&mut self, operand: usize, axis: usize, address: Reg, index: Reg) -> Reg {
         let name = if self.variant.wide { "mad.lo.s64" } else { "mad.wide.s32" };
         if let Some(&stride) = self.argument(Param::Stride(operand, axis)).first() {

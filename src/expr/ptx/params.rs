@@ -42,7 +42,7 @@ pub(crate) enum Param {
 }
 
 impl Variant {
-    /// Whether an operand has a stride parameter for an axis.
+    /// Returns whether an operand has a stride parameter for an axis.
     pub(super) fn has_stride(&self, operand: usize, axis: usize) -> bool {
         if let Some(fold) = self.fold
             && operand == 0
@@ -57,7 +57,7 @@ impl Variant {
         }
     }
 
-    /// The parameters of a kernel.
+    /// Returns the parameters of a kernel.
     pub(crate) fn params(&self, program: &Program) -> Vec<Param> {
         let rank = usize::from(self.rank);
         let gathered = program.inputs.iter().enumerate().filter(|(_, input)| input.gathered);
@@ -101,7 +101,7 @@ impl Variant {
         params
     }
 
-    /// The classes of the registers of a parameter.
+    /// Returns the classes of the registers of a parameter.
     pub(super) fn classes(&self, program: &Program, param: Param) -> Vec<Class> {
         let whole = |dtype| match Class::of(dtype) {
             Class::Pred | Class::B16 => Class::B32,
@@ -126,7 +126,7 @@ impl Variant {
         }
     }
 
-    /// The size of the parameters in bytes.
+    /// Returns the size of the parameters in bytes.
     pub(crate) fn param_bytes(&self, program: &Program) -> usize {
         let params = self.params(program).into_iter();
         let sizes = params.flat_map(|param| self.classes(program, param)).map(Class::param_bytes);

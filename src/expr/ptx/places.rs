@@ -5,7 +5,7 @@ use super::{At, Kernel, Param, Way};
 use crate::expr::layout::shape::MAX_RANK;
 
 impl Kernel<'_> {
-    /// The addresses of element number `place`, if the operands are contiguous.
+    /// Returns the addresses of element number `place`, if the operands are contiguous.
     pub(super) fn linear(&mut self, place: Reg) -> At {
         let mut addresses: Vec<Option<Reg>> = Vec::new();
         for (operand, way) in self.variant.operands.iter().enumerate() {
@@ -22,13 +22,13 @@ impl Kernel<'_> {
         At { offsets: vec![0; addresses.len()], addresses, index: Vec::new() }
     }
 
-    /// The addresses `elements` elements further on, if the operands are contiguous.
+    /// Returns the addresses that are `elements` elements further, if the operands are contiguous.
     pub(super) fn further(&self, base: &At, elements: usize) -> At {
         let offsets = (0..base.addresses.len()).map(|operand| elements * self.size(operand)).collect();
         At { addresses: base.addresses.clone(), offsets, index: Vec::new() }
     }
 
-    /// The addresses of vector number `place` of a nest.
+    /// Returns the addresses of vector number `place` of a nest.
     pub(super) fn nested(&mut self, place: Reg) -> At {
         let (rank, width) = (usize::from(self.variant.rank), usize::from(self.variant.width));
         let wide = self.variant.wide;
@@ -51,7 +51,7 @@ impl Kernel<'_> {
         self.placed(index, Some(place))
     }
 
-    /// The addresses at indices of a nest, which are those of the vectors' first elements. `place` is the number of the vector, for
+    /// Returns the addresses at indices of a nest, which are those of the vectors' first elements. `place` is the number of the vector, for
     /// contiguous operands.
     pub(super) fn placed(&mut self, index: Vec<Option<Reg>>, place: Option<Reg>) -> At {
         let (rank, width) = (usize::from(self.variant.rank), usize::from(self.variant.width));
@@ -85,7 +85,7 @@ impl Kernel<'_> {
         At { offsets: vec![0; addresses.len()], addresses, index }
     }
 
-    /// The quotient and the remainder of a division by a parameter.
+    /// Returns the quotient and the remainder of a division by a parameter.
     pub(super) fn divide(&mut self, dividend: Reg, by: Param) -> (Reg, Reg) {
         let divisor = self.argument(by).to_vec();
         let class = dividend.class;

@@ -60,7 +60,7 @@ pub(crate) struct Folding {
 }
 
 impl Folding {
-    /// Whether an axis is one of the results.
+    /// Returns whether an axis is one of the results.
     pub(super) fn keeps(&self, axis: usize) -> bool {
         let [outer, reduced, _] = self.ranks.map(usize::from);
         axis < outer || axis >= outer + reduced

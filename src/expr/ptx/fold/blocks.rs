@@ -65,7 +65,7 @@ impl Kernel<'_> {
         totals
     }
 
-    /// The address of shared memory for `items` accumulators of 16 bytes. Only the largest request is allocated.
+    /// Returns the address of shared memory for `items` accumulators of 16 bytes. Only the largest request is allocated.
     fn shared(&mut self, items: usize) -> Reg {
         self.fold_slots = self.fold_slots.max(items);
         self.e.op_with(Class::B32, "mov.u32", &[], "accumulators")

@@ -162,7 +162,7 @@ impl Kernel<'_> {
         item
     }
 
-    /// The register of the lane `distance` further on.
+    /// Returns the register of the lane that is `distance` lanes further.
     fn shuffle(&mut self, reg: Reg, distance: usize) -> Reg {
         let word = |kernel: &mut Self, word: Reg| {
             kernel.e.op_with(Class::B32, "shfl.sync.down.b32", &[word], format_args!("{distance}, 31, -1"))

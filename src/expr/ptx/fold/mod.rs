@@ -37,7 +37,7 @@ impl Kernel<'_> {
         op!(self.e, "ret;");
     }
 
-    /// The type of the combined values.
+    /// Returns the type of the combined values.
     fn folded(&self) -> DType {
         self.program.code[self.program.results[0] as usize].dtype
     }
@@ -153,7 +153,7 @@ impl Kernel<'_> {
         self.e.place(&done);
     }
 
-    /// The addresses of the first element of a row of results and of a vector of columns.
+    /// Returns the addresses of the first element of a row of results and of a vector of columns.
     fn bases(&mut self, fold: Folding, row: Reg, column: Option<Reg>) -> At {
         let [outer, reduced, inner] = fold.ranks.map(usize::from);
         let addresses: Vec<Option<Reg>> = (0..self.variant.operands.len())
@@ -204,7 +204,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// The addresses of the reduced element with number `place`, in vectors.
+    /// Returns the addresses of the reduced element with number `place`, in vectors.
     fn reduced_place(&mut self, fold: Folding, bases: &At, place: Reg, width: usize) -> At {
         let [outer, reduced, _] = fold.ranks.map(usize::from);
         let mut at = bases.clone();
