@@ -1,4 +1,4 @@
-//! Shapes and strides of other projects' tests.
+//! Shapes and strides from the tests of other projects.
 
 use half::{bf16, f16};
 use kernel_primitives::expr::*;
@@ -7,7 +7,7 @@ use ndarray::{ArrayD, ArrayViewD, IxDyn, ShapeBuilder, Zip};
 
 use crate::{Sample, Wide, assert_near, numbers, stream};
 
-/// `shape: a; b; c`, strides in elements, none where the elements lie in a row.
+/// Each row is `shape: a; b; c`. Strides are in elements. There are none if the elements are contiguous.
 pub(crate) const STRIDED: [(&[usize], [&[isize]; 3]); 10] = [
     (&[13, 4], [&[], &[], &[]]),
     (&[13, 4], [&[10, 1], &[10, 1], &[10, 1]]),
@@ -21,7 +21,7 @@ pub(crate) const STRIDED: [(&[usize], [&[isize]; 3]); 10] = [
     (&[4, 4, 5632], [&[45056, 5632, 1], &[45056, 5632, 1], &[45056, 5632, 1]]),
 ];
 
-/// An operand: its memory, as a tensor and on the host, and its strides.
+/// An operand: its memory as a tensor, its memory on the host, and its strides.
 struct Operand<T> {
     tensor: Tensor<T>,
     memory: Vec<T>,
@@ -79,7 +79,7 @@ fn strided<T: Sample + Floating + Promote<T, Output = T>>() -> Result<()> {
             } else {
                 result?;
                 assert_near(&output.tensor.to_vec()?, &expected, 0, &format!("{what} in place"));
-                // What lies between the elements is as it was.
+                // The memory between the elements is unchanged.
                 if output.strides.last() == Some(&1) && output.memory.len() > expected.len() {
                     let all = output.tensor.as_strided(output.memory.len(), &[1])?.to_vec()?;
                     let gap = shape[shape.len() - 1] as isize;
@@ -97,7 +97,7 @@ fn strided<T: Sample + Floating + Promote<T, Output = T>>() -> Result<()> {
     Ok(())
 }
 
-/// Pairs of shapes.
+/// The pairs of shapes that broadcast.
 const BROADCAST: [(&[usize], &[usize]); 11] = [
     (&[13, 17], &[13, 17]),
     (&[], &[]),
@@ -172,7 +172,7 @@ fn vexcl<T: Sample + Floating + Promote<T, Output = T>>() -> Result<()> {
     let (y_data, z_data) = (numbers::<T>(n, 1), numbers::<T>(n, 2));
     let (y, z) = (Tensor::from_slice(&stream, n, &y_data)?, Tensor::from_slice(&stream, n, &z_data)?);
     let x = Tensor::<T>::uninit(&stream, n)?;
-    // A few roundings of values of up to 9.
+    // This allows a few roundings of values of up to 9.
     let epsilon = t(1.0).distance(t(1.0 + 0.01)).max(1) as f64;
     let tolerance = 16.0 * 0.02 / epsilon;
     let check = |expected: &dyn Fn(f64, f64, usize) -> f64, what: &str| -> Result<()> {

@@ -1,4 +1,4 @@
-//! Complex numbers in expressions, against those of the host.
+//! Tests complex numbers in expressions against those of the host.
 
 use kernel_primitives::expr::*;
 use kernel_primitives::{Complex, ExpressionErrorKind, Result};

@@ -1,11 +1,11 @@
-//! Expressions of very many operations.
+//! Tests expressions of very many operations.
 
 use kernel_primitives::Result;
 use kernel_primitives::expr::*;
 
 use crate::stream;
 
-/// Operations in a row. A GPU's driver would compile long on so many.
+/// Returns the number of operations in a chain. A GPU's driver would compile more operations for a long time.
 fn depth(gpu: bool) -> usize {
     if gpu { 1_000 } else { 100_000 }
 }
@@ -17,7 +17,7 @@ fn a_deep_expression_is_computed_and_dropped() -> Result<()> {
     let x = Tensor::from_slice(&stream, 3, &[1u32, 2, 3])?;
     let mut value = x.clone().expr();
     for i in 0..depth as u32 {
-        // Each scalar is another one.
+        // Each operation has another scalar.
         value = if i % 2 == 0 { value * 3 } else { value + i };
     }
     let y = Tensor::zeros(&stream, 3)?;
@@ -35,7 +35,7 @@ fn a_deep_expression_is_computed_and_dropped() -> Result<()> {
 fn what_is_shared_is_computed_once() -> Result<()> {
     let stream = stream()?;
     let x = Tensor::from_slice(&stream, 2, &[1u64, 3])?;
-    // As a tree, 2⁶⁰ operations.
+    // As a tree, this would have 2⁶⁰ operations.
     let mut value = x.clone().expr();
     for _ in 0..60 {
         value = &value + &value;

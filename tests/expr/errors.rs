@@ -1,4 +1,4 @@
-//! Errors: their kinds, and what their texts say.
+//! Tests the kinds and the texts of errors.
 
 use kernel_primitives::expr::*;
 use kernel_primitives::simt::FaultKind;
@@ -74,7 +74,7 @@ fn targets_that_overlap_what_is_read() -> Result<()> {
     overlaps(x.slice(AxisSlice::from(..).by(-1))?.assign(&x + 1));
     let row = x.reshape(16)?;
     overlaps(row.assign(gather(&row, element_index::<u32>())));
-    // Element by element, and apart, is right.
+    // It is right to read the target's own elements, or elements apart from it.
     x.assign(&x + 1)?;
     x.slice(0)?.assign(x.slice(1)? * 2)?;
     x.slice((2.., AxisSlice::from(..).by(2)))?.assign(x.slice((2.., AxisSlice::from(1..).by(2)))?)?;
@@ -111,7 +111,7 @@ fn tensors_of_two_devices() -> Result<()> {
     Ok(())
 }
 
-/// The fault that an assignment to `y` raises: of the call on the emulator, of a later one on a GPU.
+/// Checks the fault that an assignment to `y` raises. On the emulator, the call returns it; on a GPU, a later call does.
 #[track_caller]
 fn assert_fault<T: Scalar>(y: &Tensor<T>, value: Expr<T>, kind: FaultKind) {
     let error = y.assign(value).and_then(|()| y.stream().synchronize()).and_then(|()| y.to_vec()).unwrap_err();
@@ -175,7 +175,7 @@ fn elements_read_before_they_are_written() -> Result<()> {
             && fault.file.ends_with("errors.rs")),
         "{error}"
     );
-    // Rows that are written can be read; the others cannot.
+    // Rows that are written can be read; the other rows cannot.
     x.slice(1)?.fill(2.0)?;
     y.slice(1)?.assign(x.slice(1)? * 2.0)?;
     assert_eq!(y.slice(1)?.to_vec()?, [4.0; 4]);
@@ -194,7 +194,7 @@ fn more_scalars_than_a_kernel_takes() -> Result<()> {
     assert!(x.ptx(sum(500), 90)?.contains(".param .f64 a499"));
     let error = x.ptx(sum(600), 90).unwrap_err();
     assert!(matches!(error, Error::LaunchLimit { asked: 4824, limit: 4096, .. }), "{error}");
-    // The CPU takes them all.
+    // The CPU takes all operands.
     match x.assign(sum(600)) {
         Err(Error::LaunchLimit { asked: 4824, .. }) => assert!(stream.device().is_gpu()),
         other => {
@@ -205,8 +205,8 @@ fn more_scalars_than_a_kernel_takes() -> Result<()> {
     Ok(())
 }
 
-/// Tiles and patches take strides of tensors of which a kernel without them takes the address alone: where these are too many, there is
-/// such a kernel.
+/// Kernels with tiles and patches take strides of tensors. Other kernels take only the addresses of these tensors. If there are too many
+/// strides, such another kernel is used.
 #[test]
 fn more_strides_than_a_kernel_takes() -> Result<()> {
     const MANY: usize = 180;
@@ -216,7 +216,7 @@ fn more_strides_than_a_kernel_takes() -> Result<()> {
                   has_strides: fn(&str) -> bool,
                   value: u8|
      -> Result<()> {
-        // A view whose axes stay apart.
+        // This is a view whose axes stay apart.
         let whole = [shape[0] + 1, shape[1] + 1, shape[2] + 1, shape[3] + 1, shape[4]];
         let [a, b, c, d] = [0, 1, 2, 3].map(|axis| 0..shape[axis] as isize);
         let x = Tensor::<u8>::zeros(&stream, whole)?.slice((a, b, c, d))?;
@@ -234,7 +234,7 @@ fn more_strides_than_a_kernel_takes() -> Result<()> {
         assert_eq!(y.to_vec()?, vec![value + MANY as u8; y.len()], "{shape:?}");
         Ok(())
     };
-    // Tiles of rows, patches, which count no places, and tiles that turn.
+    // These are for row tiles, for patches, and for transposed tiles.
     let wide = |x: &Tensor<u8>| -> Result<Expr<u8>> {
         Ok(stencil(x, Boundary::Clamp, |n| (1..9isize).fold(n.at(0), |sum, by| sum + n.at(by))))
     };

@@ -1,4 +1,4 @@
-//! Assignments in captured graphs.
+//! Tests assignments in captured graphs.
 
 use kernel_primitives::expr::*;
 use kernel_primitives::{Error, Result};
@@ -54,7 +54,7 @@ fn streams_wait_for_each_other() -> Result<()> {
     Ok(())
 }
 
-/// Of so many elements that blocks share each result.
+/// There are so many elements that blocks share each result.
 #[test]
 fn reductions_are_captured_and_run_again() -> Result<()> {
     let stream = stream()?;
@@ -77,7 +77,7 @@ fn reductions_are_captured_and_run_again() -> Result<()> {
     Ok(())
 }
 
-/// A fault ends some of the blocks that share a result, and not the others.
+/// A fault ends only some of the blocks that share a result.
 #[test]
 fn a_captured_reduction_is_right_after_a_fault() -> Result<()> {
     let stream = stream()?;
@@ -101,7 +101,7 @@ fn a_captured_reduction_is_right_after_a_fault() -> Result<()> {
     Ok(())
 }
 
-/// Places that 32 bits do not hold, of what is reduced, of rows and of columns. The memory takes a GPU.
+/// The numbers of reduced elements, of rows and of columns do not fit in 32 bits. The memory needs a GPU.
 #[test]
 fn reductions_beyond_32_bits() -> Result<()> {
     let stream = stream()?;
@@ -129,7 +129,7 @@ fn reductions_beyond_32_bits() -> Result<()> {
     Ok(())
 }
 
-/// Places that 31 bits do not hold, by vectors and by elements. The memory takes a GPU.
+/// The numbers of vectors and of elements do not fit in 31 bits. The memory needs a GPU.
 #[test]
 fn assignments_beyond_31_bits() -> Result<()> {
     let stream = stream()?;
@@ -153,7 +153,7 @@ fn assignments_beyond_31_bits() -> Result<()> {
     Ok(())
 }
 
-/// Beyond a length kernels of few values have larger blocks.
+/// Kernels of few values have larger blocks for very long vectors.
 #[test]
 fn very_long_vectors() -> Result<()> {
     let stream = stream()?;

@@ -1,4 +1,4 @@
-//! Expressions against plain Rust and `ndarray`, on the device that the environment chooses.
+//! Tests expressions against plain Rust and `ndarray`, on the device that the environment chooses.
 
 mod cases;
 mod complex;
@@ -21,7 +21,7 @@ use half::{bf16, f16};
 use kernel_primitives::expr::*;
 use kernel_primitives::{Device, Error, ExpressionErrorKind, Result, Stream};
 
-/// Checks the kind of an expression error, parts of its text, and that it names the caller's file.
+/// Checks the kind of an expression error and parts of its text, and that it names the caller's file.
 #[track_caller]
 fn assert_error<T>(result: Result<T>, kind: ExpressionErrorKind, parts: &[&str]) {
     let Err(error) = result else { panic!("no error, where {kind:?} was expected") };
@@ -33,12 +33,12 @@ fn assert_error<T>(result: Result<T>, kind: ExpressionErrorKind, parts: &[&str])
     }
 }
 
-/// A stream of the device that the environment chooses.
+/// Returns a stream of the device that the environment chooses.
 fn stream() -> Result<Stream> {
     Device::auto()?.stream()
 }
 
-/// What references compute in.
+/// The types that references compute in.
 #[derive(Clone, Copy, Debug)]
 enum Wide {
     Int(i128),
@@ -47,12 +47,12 @@ enum Wide {
 
 /// An element type with its test data.
 trait Sample: Scalar {
-    /// Values that a rule may treat in a way of their own.
+    /// Returns values that a rule may treat in a special way.
     fn samples() -> Vec<Self>;
     fn wide(self) -> Wide;
-    /// By the rules of `as`.
+    /// Converts a value by the rules of `as`.
     fn of(value: Wide) -> Self;
-    /// How many values lie between the two; none between NaNs.
+    /// Returns how many values are between the two. There are none between NaNs.
     fn distance(self, other: Self) -> u64;
     fn float(self) -> f64 {
         match self.wide() {
@@ -152,7 +152,7 @@ floats! {
     f64 u64, |x| x, |x| x, |x| x as f64;
 }
 
-/// To `f32`, with the last bit set if that is not exact: then rounding it once more is as rounding once.
+/// Converts to `f32`, and sets the last bit if that is not exact. If the result is rounded once more, this is the same as one rounding.
 fn odd(x: f64) -> f32 {
     let near = x as f32;
     if f64::from(near) == x || !near.is_finite() {
@@ -162,7 +162,7 @@ fn odd(x: f64) -> f32 {
     f32::from_bits(inward.to_bits() | 1)
 }
 
-/// Numbers that look random, of small magnitude, by a fixed rule.
+/// Returns numbers that look random, of small magnitude, by a fixed rule.
 fn numbers<T: Sample>(len: usize, seed: u64) -> Vec<T> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     (0..len)
@@ -173,7 +173,7 @@ fn numbers<T: Sample>(len: usize, seed: u64) -> Vec<T> {
         .collect()
 }
 
-/// Compares element by element, NaN with NaN.
+/// Compares element by element. NaN equals NaN.
 #[track_caller]
 fn assert_near<T: Sample>(got: &[T], expected: &[T], ulps: u64, what: &str) {
     assert_eq!(got.len(), expected.len(), "{what}");
@@ -199,7 +199,7 @@ fn the_five_operand_expression() -> Result<()> {
     Ok(())
 }
 
-/// Counts in a process of its own, where nothing else uses the device.
+/// The test counts in a process of its own, where nothing else uses the device.
 #[test]
 fn an_assignment_is_one_launch_and_copies_nothing() {
     let program = std::env::current_exe().unwrap();

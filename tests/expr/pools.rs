@@ -1,4 +1,4 @@
-//! Expressions in threads of a pool that steals work.
+//! Tests expressions in threads of a pool that steals work.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
@@ -12,10 +12,10 @@ use rayon::prelude::*;
 
 use super::stream;
 
-/// Enough for several threads.
+/// A length that is enough for several threads.
 const LEN: usize = 300_000;
 
-/// The result of `work` on four threads of rayon; a panic if it has none after a minute. The threads of a failure stay.
+/// Returns the result of `work` on four threads of rayon. Panics if there is no result after a minute. After a failure, the threads stay.
 fn in_rayon<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
     let (done, result) = mpsc::channel();
     thread::spawn(move || {
@@ -25,7 +25,7 @@ fn in_rayon<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
     result.recv_timeout(Duration::from_secs(60)).expect("a thread waits for itself, or has panicked")
 }
 
-/// A thread that waits in rayon runs another task, which may want the same tensor.
+/// A thread that waits in rayon runs another task, which may need the same tensor.
 #[test]
 fn tasks_of_rayon_share_tensors() -> Result<()> {
     const TASKS: usize = 200;
@@ -44,7 +44,7 @@ fn tasks_of_rayon_share_tensors() -> Result<()> {
     })
 }
 
-/// A replay locks what it uses for as long as it runs.
+/// A replay locks its memory as long as it runs.
 #[test]
 fn tasks_of_rayon_replay_one_graph() -> Result<()> {
     let stream = stream()?;
@@ -57,7 +57,7 @@ fn tasks_of_rayon_replay_one_graph() -> Result<()> {
     })
 }
 
-/// Whether a thread has come to the first and to the second place of a test that two threads meet in.
+/// Whether a thread has come to the first and to the second place of a test in which two threads meet.
 type Places = [AtomicBool; 2];
 
 static OF_ASSIGNMENT: Places = [const { AtomicBool::new(false) }; 2];
@@ -70,7 +70,8 @@ fn wait_for(flag: &AtomicBool) {
     }
 }
 
-/// At the first of two places a thread says that it is there and waits for another thread to come to the second, which takes a while.
+/// At the first of two places, a thread says that it is there. Then it waits until another thread comes to the second place, which takes a
+/// while.
 fn come(places: &Places, second: bool) {
     places[second as usize].store(true, SeqCst);
     if second {
@@ -80,7 +81,7 @@ fn come(places: &Places, second: bool) {
     }
 }
 
-/// 1 and 2 are the places of the one test, 3 and 4 those of the other.
+/// Numbers 1 and 2 are the places of one test, and 3 and 4 those of the other test.
 #[device_function]
 fn meet(x: u32) -> u32 {
     match x {
@@ -91,11 +92,11 @@ fn meet(x: u32) -> u32 {
     x
 }
 
-/// Enough for two threads that meet.
+/// A length that is enough for two threads that meet.
 const MEETING: usize = 4 * 16_384;
 
-/// A thread begins `first`, of which another thread computes the second half, while its own has nothing left but to wait: it must not
-/// take up one of the four tasks `then`, which want the same tensor.
+/// A thread begins `first`. Another thread computes the second half of it, and the first thread has only to wait. Meanwhile, it must not
+/// start one of the four tasks `then`, which need the same tensor.
 fn waits_alone(
     places: &'static Places,
     first: impl FnOnce() -> Result<()> + Send + 'static,
@@ -114,7 +115,7 @@ fn waits_alone(
             let _ = done.send(then());
         });
     }
-    // Its end would wait for threads that wait for themselves.
+    // A drop would wait for threads that wait for themselves.
     std::mem::forget(pool);
     for task in 0..5 {
         let ended = result.recv_timeout(Duration::from_secs(60));
@@ -122,7 +123,7 @@ fn waits_alone(
     }
 }
 
-/// Zeros, with the two places of a test.
+/// Makes a tensor of zeros, with the two places of a test.
 fn meeting(stream: &Stream, places: [u32; 2]) -> Result<Tensor<u32>> {
     let mut x = vec![0u32; MEETING];
     [x[0], x[MEETING / 2]] = places;
@@ -139,7 +140,7 @@ fn a_thread_that_waits_takes_no_other_task() -> Result<()> {
     Ok(())
 }
 
-/// A replay holds what its graph uses, and all tasks replay one graph.
+/// A replay holds the memory of its graph, and all tasks replay one graph.
 #[test]
 fn a_thread_that_waits_in_a_replay_takes_no_other_replay() -> Result<()> {
     let stream = Device::emulator().stream()?;
@@ -156,7 +157,7 @@ fn a_thread_that_waits_in_a_replay_takes_no_other_replay() -> Result<()> {
 static STREAM: OnceLock<Stream> = OnceLock::new();
 static ERRORS: Mutex<Vec<Error>> = Mutex::new(Vec::new());
 
-/// Of 1 it waits for the stream that it runs on.
+/// For 1, it waits for the stream that it runs on.
 #[device_function]
 fn wait_for_itself(x: u32) -> u32 {
     if x == 1 {

@@ -1,4 +1,4 @@
-//! Random numbers.
+//! Tests random numbers.
 
 use kernel_primitives::Result;
 use kernel_primitives::expr::*;
@@ -22,7 +22,7 @@ fn means() -> Result<()> {
         assert!((mean(&x)? - std::f64::consts::FRAC_2_PI.sqrt()).abs() < 1e-2);
         x.assign(abs(normal::<f32>(seed)).cast::<f64>())?;
         assert!((mean(&x)? - std::f64::consts::FRAC_2_PI.sqrt()).abs() < 1e-2);
-        // π by the share of points in the quarter of a circle.
+        // The share of points in the quarter of a circle gives π.
         x.assign(
             le(square(uniform::<f64>(seed)) + square(uniform::<f64>(seed ^ 77)), scalar(1.0)).cast::<f64>() * 4.0,
         )?;
@@ -31,8 +31,8 @@ fn means() -> Result<()> {
     Ok(())
 }
 
-/// Draw `number` of a seed, by the paper: ten rounds of two products, each with the next key. `suite::thread` has the published vectors
-/// of the library's.
+/// Returns the draw `number` of a seed, as the paper defines it: ten rounds of two products, each with the next key. `suite::thread` tests
+/// the library's draws with the published vectors.
 fn philox(seed: u64, number: u64) -> [u32; 4] {
     let mut x = [number as u32, (number >> 32) as u32, 0, 0];
     let mut key = [seed as u32, (seed >> 32) as u32];
@@ -45,19 +45,19 @@ fn philox(seed: u64, number: u64) -> [u32; 4] {
     x
 }
 
-/// Number `i` of those that are uniform: 24 bits of a word.
+/// Returns uniform number `i`: 24 bits of a word.
 fn uniform_f32(seed: u64, i: u64) -> f32 {
     (philox(seed, i / 4)[i as usize % 4] / 256) as f32 / 16_777_216.0
 }
 
-/// 53 bits of two words.
+/// Returns uniform number `i`: 53 bits of two words.
 fn uniform_f64(seed: u64, i: u64) -> f64 {
     let words = philox(seed, i / 2);
     let [high, low] = [0, 1].map(|word| u64::from(words[2 * (i as usize % 2) + word]));
     ((high << 32 | low) >> 11) as f64 / 2f64.powi(53)
 }
 
-/// Number `i` of the normal distribution, of the uniform ones `u`, two for two.
+/// Returns number `i` of the normal distribution. Each two come from two of the uniform numbers `u`.
 fn box_muller(u: impl Fn(u64) -> f64, i: u64) -> f64 {
     let (radius, turns) = ((-2.0 * (1.0 - u(i / 2 * 2)).ln()).sqrt(), std::f64::consts::TAU * u(i / 2 * 2 + 1));
     radius * if i.is_multiple_of(2) { turns.cos() } else { turns.sin() }
@@ -72,7 +72,7 @@ fn the_reference_gives_a_published_vector() {
 fn numbers_are_those_of_philox() -> Result<()> {
     let stream = stream()?;
     let seed = 0x0123_4567_89ab_cdef;
-    // Where a transformation of `f64` has a sine and a logarithm, a GPU's may round otherwise.
+    // The transformation of `f64` has a sine and a logarithm, and a GPU may round them in another way.
     let ulps = if stream.device().is_gpu() { 64 } else { 0 };
     for n in [1, 7, 3001] {
         let (x, y) = (Tensor::<f32>::uninit(&stream, n)?, Tensor::<f64>::uninit(&stream, n)?);
@@ -82,7 +82,7 @@ fn numbers_are_those_of_philox() -> Result<()> {
         y.assign(uniform(seed))?;
         let expected: Vec<f64> = (0..n as u64).map(|i| uniform_f64(seed, i)).collect();
         assert_near(&y.to_vec()?, &expected, 0, "uniform f64");
-        // To the last bit what the library makes of these bits on the host, and what double precision does.
+        // The numbers are those of the library on the host, to the last bit. They are also compared with double precision.
         x.assign(normal(seed))?;
         let expected: Vec<f32> = (0..n).map(|i| NormalF32.apply(philox(seed, i as u64 / 4))[i % 4]).collect();
         let found = x.to_vec()?;
@@ -110,7 +110,7 @@ fn numbers_do_not_depend_on_how_the_target_lies() -> Result<()> {
     x.assign(uniform(3))?;
     y.t().assign(uniform(3))?;
     assert_eq!(x.to_vec()?, y.t().to_vec()?);
-    // By an index, and by a seed, of the element's own.
+    // The index and the seed may be the element's own.
     let index = Tensor::from_slice(&stream, [7, 5], &(0..35).rev().collect::<Vec<u64>>())?;
     let seeds = Tensor::from_slice(&stream, [7, 1], &[3u64, 4, 5, 6, 7, 8, 9])?;
     let z = Tensor::<f32>::zeros(&stream, [7, 5])?;

@@ -1,9 +1,9 @@
-//! Reductions against plain Rust.
+//! Tests reductions against plain Rust.
 
 use kernel_primitives::expr::*;
 use kernel_primitives::{Device, Result};
 
-/// Values without order, exact in sums of `f32`.
+/// Returns values without order, whose sums in `f32` are exact.
 fn values(n: usize) -> Vec<i32> {
     (0..n).map(|i| ((i * 7919) % 1009) as i32 - 504).collect()
 }
@@ -45,7 +45,7 @@ fn along_axes() -> Result<()> {
         let x = Tensor::from_slice(&stream, shape, &host)?;
         for axes in [&[][..], &[0], &[1], &[2], &[0, 1], &[0, 2], &[1, 2], &[0, 1, 2]] {
             for turned in [false, true] {
-                // The same elements in the order of other axes.
+                // The view has the same elements in another order of axes.
                 let (view, order) = if turned { (x.permute(&[2, 0, 1])?, [2, 0, 1]) } else { (x.clone(), [0, 1, 2]) };
                 let extents = order.map(|axis| shape[axis]);
                 let kept: Vec<usize> = (0..3).filter(|axis| !axes.contains(axis)).collect();
@@ -83,12 +83,12 @@ fn along_axes() -> Result<()> {
 fn of_other_types_and_of_what_is_computed() -> Result<()> {
     let stream = Device::auto()?.stream()?;
     let h = Tensor::from_slice(&stream, 3000, &vec![half::f16::from_f32(1.0); 3000])?;
-    // 3000 is no f16, and 2048 + 1 = 2048 in it.
+    // Sums in `f16` would stop at 2048, because 2048 + 1 = 2048 in it.
     assert_eq!(h.sum().item()?, half::f16::from_f32(3000.0));
     assert_eq!(element_index::<u64>().sum().over(&stream, [100, 1000]).item()?, 99_999 * 50_000);
     let rows = element_index::<u64>().sum().over(&stream, [100, 1000]).axes(&[1]).tensor()?.to_vec()?;
     assert_eq!(rows, (0..100).map(|i| i * 1_000_000 + 499_500).collect::<Vec<u64>>());
-    // Of what counts elements, along any axes, in one kernel.
+    // Expressions that count elements are reduced along any axes, in one kernel.
     let shape = [6usize, 37, 8];
     let weights = Tensor::from_slice(&stream, [37, 1], &(0..37).map(|i| i % 5).collect::<Vec<u64>>())?;
     let value = element_index::<u64>() * 7 + axis_index::<u64>(1) * axis_index::<u64>(2) + &weights;
@@ -107,7 +107,7 @@ fn of_other_types_and_of_what_is_computed() -> Result<()> {
     }
     let error = axis_index::<u64>(3).sum().over(&stream, shape).item().unwrap_err().to_string();
     assert!(error.contains("no axis 3") && error.contains("[6, 37, 8]"), "{error}");
-    // Random numbers of rows: those of the whole.
+    // The random numbers of rows are those of the whole tensor.
     let noise = Tensor::<f64>::zeros(&stream, [9, 64])?;
     noise.assign(uniform(3))?;
     let rows = uniform::<f64>(3).max().over(&stream, [9, 64]).axes(&[1]).tensor()?.to_vec()?;
@@ -121,7 +121,7 @@ fn of_other_types_and_of_what_is_computed() -> Result<()> {
     Ok(())
 }
 
-/// All results are written, whichever of the axes is empty.
+/// All results are written, for any empty axis.
 #[test]
 fn along_axes_that_are_empty() -> Result<()> {
     let stream = Device::auto()?.stream()?;
@@ -134,7 +134,7 @@ fn along_axes_that_are_empty() -> Result<()> {
     assert_eq!(x.max().axes(&[1, 3]).tensor()?.to_vec()?, [i8::MIN; 6]);
     assert_eq!(x.min().axes(&[0, 1]).keep_axes().tensor()?.to_vec()?, [i8::MAX; 4]);
     assert_eq!(x.arg_min().axes(&[1, 2, 3]).tensor()?.to_vec()?, [u64::MAX; 3]);
-    // No element is read, not even of a view that has one stride for all.
+    // No element is read, even from a view that has one stride for all.
     let nothing = Tensor::<f64>::zeros(&stream, 0)?.as_strided([0, 4], &[0, 0])?;
     assert!(nothing.mean().axes(&[0]).tensor()?.to_vec()?.iter().all(|mean| mean.is_nan()));
     assert_eq!(nothing.norm().item()?, 0.0);
@@ -143,14 +143,14 @@ fn along_axes_that_are_empty() -> Result<()> {
     let h = Tensor::<half::f16>::zeros(&stream, [2, 0])?;
     assert_eq!(h.sum().axes(&[1]).tensor()?.to_vec()?, [half::f16::ZERO; 2]);
     assert!(h.sum().axes(&[1]).ptx(90)?.contains(".entry"));
-    // Of results that there are none of, too.
+    // There may also be no results.
     assert_eq!(x.sum().axes(&[0]).tensor()?.to_vec()?, [0; 0]);
     let error = axis_index::<u64>(300).sum().over(&stream, [0, 2]).item().unwrap_err().to_string();
     assert!(error.contains("no axis 300"), "{error}");
     Ok(())
 }
 
-/// As each addition keeps it.
+/// Each addition keeps the sign.
 #[test]
 fn a_sum_of_negative_zeros_is_one() -> Result<()> {
     let stream = Device::auto()?.stream()?;
@@ -166,7 +166,7 @@ fn a_sum_of_negative_zeros_is_one() -> Result<()> {
     Ok(())
 }
 
-/// More columns than are kept at once, of few and of many rows.
+/// There are more columns than are kept at once, with few and with many rows.
 #[test]
 fn of_many_columns() -> Result<()> {
     let stream = Device::auto()?.stream()?;
@@ -191,7 +191,7 @@ fn of_many_columns() -> Result<()> {
     Ok(())
 }
 
-/// Numbers of rows and columns may be beyond 32 bits.
+/// The numbers of rows and columns may need more than 32 bits.
 #[test]
 fn places_of_results_have_64_bits() -> Result<()> {
     let stream = Device::emulator().stream()?;

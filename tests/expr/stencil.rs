@@ -1,20 +1,20 @@
-//! Stencils against plain loops.
+//! Tests stencils against plain loops.
 
 use kernel_primitives::expr::*;
 use kernel_primitives::{ExpressionErrorKind, Result};
 
 use crate::{assert_error, numbers, stream};
 
-/// All boundaries that have something outside.
+/// Returns all boundaries that have elements outside.
 pub(crate) fn boundaries() -> [Boundary<f64>; 5] {
     use Boundary::*;
     [Clamp, Periodic, Mirror, Symmetric, Constant(-7.0)]
 }
 
-/// The element of a row at an index that may be outside.
+/// Returns the element of a row at an index that may be outside.
 pub(crate) fn at(row: &[f64], index: isize, boundary: Boundary<f64>) -> f64 {
     let (len, mut index) = (row.len() as isize, index);
-    // Step by step, as far as it takes.
+    // The rule is applied until the index is inside.
     while !(0..len).contains(&index) {
         index = match (boundary, index < 0) {
             (Boundary::Clamp, low) => index + if low { 1 } else { -1 },
@@ -61,7 +61,7 @@ fn rows_go_on_as_the_boundary_says() -> Result<()> {
     Ok(())
 }
 
-/// Around chunks and vectors, and shorter than the stencil.
+/// Rows are about as long as chunks and vectors, or shorter than the stencil.
 #[test]
 fn rows_of_all_lengths() -> Result<()> {
     let stream = stream()?;
@@ -105,7 +105,7 @@ fn a_step_of_the_heat_equation_in_two_and_three_dimensions() -> Result<()> {
             let (z, r, c) = (z.clamp(0, depth - 1), r.clamp(0, height - 1), c.clamp(0, width - 1));
             data[((z * height + r) * width + c) as usize]
         };
-        // Fewer offsets than axes: of each matrix.
+        // If there are fewer offsets than axes, the stencil works on each matrix.
         y.assign(
             &x + 0.1
                 * stencil(&x, Boundary::Clamp, |n| {
@@ -135,7 +135,7 @@ fn the_interior_is_smaller() -> Result<()> {
     let data: Vec<i32> = (0..5 * 7).map(|i| i * i).collect();
     let x = Tensor::from_slice(&stream, [5, 7], &data)?;
     let inner = |n: &Neighbours<i32>| n.at([-1, 2]) - n.at([1, 0]);
-    // One row is missing on both sides, two columns on the right.
+    // One row is missing on each side, and two columns on the right.
     let y = Tensor::uninit(&stream, [3, 5])?;
     y.assign(stencil(&x, Boundary::Interior, inner) * 2)?;
     let expected: Vec<i32> = (1..4)
@@ -143,7 +143,7 @@ fn the_interior_is_smaller() -> Result<()> {
         .map(|(r, c)| 2 * (data[(r - 1) * 7 + c + 2] - data[(r + 1) * 7 + c]))
         .collect();
     assert_eq!(y.to_vec()?, expected);
-    // A target inside of another tensor, as a step of an equation has it.
+    // The target is inside another tensor, as for a step of an equation.
     let frame = Tensor::from_slice(&stream, [5, 7], &[-1; 35])?;
     frame.slice((1..4, ..5))?.assign(stencil(&x, Boundary::Interior, inner))?;
     assert_eq!(frame.slice((1..4, ..5))?.to_vec()?, expected.iter().map(|y| y / 2).collect::<Vec<_>>());
@@ -159,7 +159,7 @@ fn the_interior_is_smaller() -> Result<()> {
     Ok(())
 }
 
-/// Of comparisons and extremes, of an expression, with another tensor, and of two stencils on one tensor.
+/// The functions have comparisons and extremes, an expression, another tensor, and two stencils on one tensor.
 #[test]
 fn any_function_of_neighbours() -> Result<()> {
     let stream = stream()?;
@@ -181,7 +181,7 @@ fn any_function_of_neighbours() -> Result<()> {
     let rises = Tensor::<bool>::uninit(&stream, 1000)?;
     rises.assign(stencil(&x, Boundary::Periodic, |n| gt(n.at(1), n.at(0))))?;
     assert_eq!(rises.to_vec()?, (0..1000).map(|i| at(i, 1) > at(i, 0)).collect::<Vec<_>>());
-    // Of `bool`, with a constant outside.
+    // This is a stencil of `bool`, with a constant outside.
     let edges = Tensor::<bool>::uninit(&stream, 1000)?;
     edges.assign(stencil(&rises, Boundary::Constant(true), |n| n.at(-1) ^ n.at(0)))?;
     let rises = rises.to_vec()?;
@@ -201,7 +201,7 @@ fn any_function_of_neighbours() -> Result<()> {
     Ok(())
 }
 
-/// More neighbours than a kernel has registers for.
+/// There are more neighbours than a kernel has registers for.
 #[test]
 fn a_stencil_of_many_neighbours() -> Result<()> {
     let stream = stream()?;
@@ -259,7 +259,7 @@ fn a_residual_and_its_norm_are_one_launch_each() -> Result<()> {
     Ok(())
 }
 
-/// Two tensors that take turns, as equations in time do.
+/// Two tensors take turns, as in the equations of physics in time.
 #[test]
 fn prepared_stencils_run_again() -> Result<()> {
     let stream = stream()?;
@@ -275,7 +275,7 @@ fn prepared_stencils_run_again() -> Result<()> {
     Ok(())
 }
 
-/// The numbers of ways to a place in so many steps on a ring of five.
+/// Returns the numbers of ways to each place in `count` steps on a ring of five.
 fn steps(count: usize) -> Vec<i32> {
     let mut row = vec![0, 0, 1, 0, 0];
     for _ in 0..count {
@@ -284,7 +284,7 @@ fn steps(count: usize) -> Vec<i32> {
     row
 }
 
-/// VexCL's widths.
+/// The widths are those of VexCL.
 #[test]
 fn convolutions_of_all_widths() -> Result<()> {
     let stream = stream()?;
@@ -293,7 +293,7 @@ fn convolutions_of_all_widths() -> Result<()> {
     let y = Tensor::uninit(&stream, 3000)?;
     for width in (1..=64).chain([2048]) {
         let weights = numbers::<f64>(width, 6);
-        // At the first weight, the last, outside of them, and between.
+        // The origin is at the first weight, at the last, after the last, and between.
         let origin = [0, width as isize - 1, width as isize + 3, width as isize / 2][width % 4];
         let boundary = boundaries()[width % 5];
         y.assign(convolve(&x, &weights, origin, boundary))?;
@@ -308,7 +308,7 @@ fn convolutions_of_all_widths() -> Result<()> {
     Ok(())
 }
 
-/// Sums of halves that the type itself would not hold on the way; rows of a batch.
+/// The type itself does not hold the partial sums of halves. The rows are a batch.
 #[test]
 fn convolutions_of_halves_are_summed_in_f32() -> Result<()> {
     let stream = stream()?;
@@ -332,7 +332,7 @@ fn what_a_stencil_cannot_read() -> Result<()> {
     refused(stencil(&x, Boundary::Clamp, |n| n.at([0, 0, 1])), &["3 offsets", "[0, 0, 1]", "[4, 5]", "stencil(x0)"]);
     refused(stencil(&x, Boundary::Mirror, |n| n.at([4, 0])), &["4 away", "extent 4", "[4, 5]", "mirror"]);
     refused(stencil(&x, Boundary::Symmetric, |n| n.at(-6)) + 1.0, &["-6 away", "extent 5", "stencil(x0) + 1.0"]);
-    // What takes long, or depends on the place.
+    // The source takes long to compute, or depends on the place.
     refused(stencil(sin(&x), Boundary::Clamp, left), &["`sin(x0)`", "tensor first"]);
     refused(stencil(&x * element_index::<f32>(), Boundary::Clamp, left), &["tensor first"]);
     refused(stencil(stencil(&x, Boundary::Clamp, left), Boundary::Clamp, left), &["`x0[0, -1]`", "tensor first"]);
@@ -343,7 +343,7 @@ fn what_a_stencil_cannot_read() -> Result<()> {
     let inner = stencil(&x, Boundary::Interior, |n| kept.insert(n.at(0)).clone());
     y.assign(inner)?;
     refused(kept.unwrap(), &["outside of the stencil's function"]);
-    // As much of a reduction.
+    // A reduction refuses it, too.
     let error = stencil(sin(&x), Boundary::Clamp, left).sum().item();
     assert_error(error, ExpressionErrorKind::BadStencil, &["sin(x0)"]);
     Ok(())
@@ -362,14 +362,14 @@ fn a_stencil_in_place_is_refused() -> Result<()> {
     ));
     assert!(Prepared::new([x.to(stencil(&x, Boundary::Clamp, |n| n.at(1)))]).is_err());
     assert_eq!(x.to_vec()?, [0, 1, 2, 3, 4, 5, 6, 7]);
-    // The element itself is no neighbour; memory that is not read may be written.
+    // The element itself is not a neighbour. Memory that is not read may be written.
     x.assign(stencil(&x, Boundary::Clamp, |n| n.at(0) + 1))?;
     x.slice(..4)?.assign(stencil(x.slice(4..)?, Boundary::Clamp, |n| n.at(1)))?;
     assert_eq!(x.to_vec()?, [6, 7, 8, 8, 5, 6, 7, 8]);
     Ok(())
 }
 
-/// [`contract`](Expr::contract) makes the graph anew in which the neighbours stand.
+/// [`contract`](Expr::contract) makes a new graph around the neighbours.
 #[test]
 fn contraction_inside_of_an_interior_stencil() -> Result<()> {
     let stream = stream()?;
@@ -385,7 +385,7 @@ fn a_stencil_has_the_shape_of_what_it_reads() -> Result<()> {
     let stream = stream()?;
     let x = Tensor::from_slice(&stream, 4, &[1.0f32; 4])?;
     let w = Tensor::from_slice(&stream, 1, &[10.0f32])?;
-    // Outside wherever it starts, and nothing at all.
+    // These neighbours are outside for every place.
     let outside = || stencil(&x, Boundary::Constant(3.0), |n| n.at(9));
     let nothing = |boundary| stencil(&x, boundary, |_| constant(5i64));
     assert_eq!(outside().sum().item()?, 12.0);
@@ -408,7 +408,7 @@ fn distances_at_the_ends_of_what_counts() -> Result<()> {
     let y = Tensor::uninit(&stream, 1)?;
     y.assign(stencil(&x, Boundary::Interior, |n| n.at(-isize::MAX) + n.at(isize::MAX)))?;
     assert_eq!(y.to_vec()?, [2.0]);
-    // The weight of the element i + 1 + 2^63.
+    // This is the weight of the element i + 1 + 2^63.
     let x = Tensor::from_slice(&stream, 3, &[0i32, 1, 2])?;
     let y = Tensor::uninit(&stream, 3)?;
     let far = convolve(&x, &[0, 1], isize::MIN, Boundary::Periodic);
@@ -416,12 +416,13 @@ fn distances_at_the_ends_of_what_counts() -> Result<()> {
     Ok(())
 }
 
-/// A thread of a reduction takes as many elements as one of an assignment. It has the code twice: for several vectors, and for the last.
+/// A thread of a reduction takes the same number of elements as a thread of an assignment. It has the code twice: for several vectors, and
+/// for the last one.
 #[test]
 fn reductions_of_wide_stencils_have_short_kernels() -> Result<()> {
     let stream = stream()?;
     let [x, y] = [0; 2].map(|_| Tensor::<u8>::zeros(&stream, 4096).unwrap());
-    // Backwards, since rows that lie forwards are assigned from tiles in shared memory.
+    // The row is backwards, because rows that are forwards are assigned from tiles in shared memory.
     let x = x.slice(AxisSlice::from(..).by(-1))?;
     let all = || convolve(&x, &[1u8; 512], 0, Boundary::Clamp);
     let (assigned, summed) = (y.ptx(all(), 90)?.lines().count(), all().sum().ptx(90)?.lines().count());

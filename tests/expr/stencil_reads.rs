@@ -1,4 +1,4 @@
-//! What stencils read of memory, and rows at the ends of axes.
+//! Tests which elements stencils read of memory, and rows at the ends of axes.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use kernel_primitives::{Device, Diagnosis, EmulatorOptions, Error, Result, Strea
 
 use crate::stream;
 
-/// Of a tensor of which a part was written: a stencil that reads this part only, and ones that read more.
+/// A part of the tensor was written. One stencil reads only this part, and others read more.
 #[test]
 fn elements_that_no_neighbour_is_may_be_unwritten() -> Result<()> {
     let mut options = EmulatorOptions::default();
@@ -35,7 +35,7 @@ fn elements_that_no_neighbour_is_may_be_unwritten() -> Result<()> {
         y.assign(stencil(&x, boundary, |n| n.at(by)))?;
         assert_eq!(y.to_vec()?, expected, "{boundary:?}, {by}");
         assert_eq!(stencil(&x, boundary, |n| n.at(by)).sum().item()?, expected.iter().sum::<f64>());
-        // One element less.
+        // This tensor has one element less.
         let x = Tensor::<f64>::uninit(&stream, 4)?;
         let most = written.start..written.end - 1;
         if !most.is_empty() {
@@ -49,11 +49,11 @@ fn elements_that_no_neighbour_is_may_be_unwritten() -> Result<()> {
             assert!(matches!(fault.diagnosis, Diagnosis::Unwritten { .. }), "{boundary:?}, {by}: {error}");
         }
     }
-    // Neighbours that are outside wherever they start.
+    // These neighbours are outside for every place.
     let x = Tensor::<f64>::uninit(&stream, 4)?;
     y.assign(stencil(&x, nine, |n| n.at(4) + n.at(-9)))?;
     assert_eq!(y.to_vec()?, [18.0; 4]);
-    // Of rows and columns; the element itself is read beside its neighbour.
+    // These are neighbours in rows and columns. The element itself is read beside its neighbour.
     let x = Tensor::<f64>::uninit(&stream, [3, 4])?;
     x.slice((1.., ..3))?.assign(constant(2.0))?;
     let z = Tensor::uninit(&stream, [3, 4])?;
@@ -64,7 +64,7 @@ fn elements_that_no_neighbour_is_may_be_unwritten() -> Result<()> {
     Ok(())
 }
 
-/// The same of many weights, which are a loop.
+/// The same holds for many weights, which are a loop.
 #[test]
 fn elements_that_have_no_weight_may_be_unwritten() -> Result<()> {
     let mut options = EmulatorOptions::default();
@@ -86,7 +86,7 @@ fn elements_that_have_no_weight_may_be_unwritten() -> Result<()> {
         x.slice(written.clone())?.fill(9.0)?;
         y.assign(convolve(&x, &weights, origin, boundary))?;
         assert_eq!(y.to_vec()?, [585.0; 200], "{boundary:?} from {origin}");
-        // One element less, at either end.
+        // At either end, one element less is written.
         for less in [written.start + 1..written.end, written.start..written.end - 1] {
             let x = Tensor::<f64>::uninit(&stream, 200)?;
             x.slice(less.clone())?.fill(9.0)?;
@@ -101,11 +101,11 @@ fn elements_that_have_no_weight_may_be_unwritten() -> Result<()> {
     Ok(())
 }
 
-/// On a GPU threads take several rows here, the last ones fewer; also in place, and beside the numbers of rows.
+/// On a GPU, threads take several rows here, and the last threads fewer. The stencils are also in place, and beside the numbers of rows.
 #[test]
 fn rows_of_threads_at_the_ends_of_axes() -> Result<()> {
     let (device, emulator) = (stream()?, Device::emulator().stream()?);
-    // 2051 = 4 * 512 + 3 rows, of 257 vectors.
+    // There are 2051 = 4 * 512 + 3 rows of 257 vectors.
     let shape = [2051, 1028];
     let data: Vec<f32> = (0..shape[0] * shape[1]).map(|i| (i * 7 % 31) as f32).collect();
     let all = |stream: &Stream, boundary| -> Result<[Vec<f32>; 2]> {
@@ -122,7 +122,7 @@ fn rows_of_threads_at_the_ends_of_axes() -> Result<()> {
     Ok(())
 }
 
-/// The same of three axes, where each row's neighbours are read after the rows before it are stored.
+/// The same holds for three axes, where each row's neighbours are read after the rows before it are stored.
 #[test]
 fn rows_in_turn_at_the_ends_of_axes() -> Result<()> {
     let (device, emulator) = (stream()?, Device::emulator().stream()?);
@@ -143,7 +143,7 @@ fn rows_in_turn_at_the_ends_of_axes() -> Result<()> {
         Ok([w.to_vec()?, y.to_vec()?, z.to_vec()?])
     };
     use Boundary::*;
-    // 4 * 33 rows, and two fewer, which no four of a thread are; of 128 vectors.
+    // There are 4 * 33 rows of 128 vectors, and then two rows less, which is not a multiple of a thread's four rows.
     for shape in [[33, 132, 512], [33, 130, 512]] {
         for boundary in [Clamp, Periodic, Mirror, Symmetric, Constant(2.5)] {
             let same = all(&device, shape, boundary)? == all(&emulator, shape, boundary)?;

@@ -1,4 +1,4 @@
-//! Steps of stencils against plain loops.
+//! Tests steps of stencils against plain loops.
 
 use half::{bf16, f16};
 use kernel_primitives::expr::*;
@@ -6,7 +6,7 @@ use kernel_primitives::{Device, Error, ExpressionErrorKind, Result, Stream};
 
 use crate::{Sample, Wide, assert_error, numbers, stream};
 
-/// A boundary by number, whose constant is 2.
+/// Returns the boundary with a number. Its constant is 2.
 fn boundary<T: Sample>(number: usize) -> Boundary<T> {
     use Boundary::*;
     [Clamp, Periodic, Mirror, Symmetric, Constant(T::of(Wide::Int(2))), Interior][number]
@@ -14,7 +14,7 @@ fn boundary<T: Sample>(number: usize) -> Boundary<T> {
 
 const INTERIOR: usize = 5;
 
-/// The index that stands for one that may be outside; none for the constant.
+/// Returns the index that is read in place of an index that may be outside, or `None` for the constant.
 fn index(mut at: isize, extent: usize, boundary: usize) -> Option<usize> {
     let extent = extent as isize;
     while !(0..extent).contains(&at) {
@@ -31,7 +31,7 @@ fn index(mut at: isize, extent: usize, boundary: usize) -> Option<usize> {
     Some(at as usize)
 }
 
-/// A stencil of `offsets` along all axes, as loops have it.
+/// A stencil of `offsets` along all axes, computed by loops.
 struct Loops<'a> {
     shape: &'a [usize],
     offsets: &'a [Vec<isize>],
@@ -48,7 +48,7 @@ impl Loops<'_> {
         index
     }
 
-    /// So many steps; `f` makes a value of the neighbours and the place's number.
+    /// Computes `count` steps. `f` makes a value from the neighbours and the place's number.
     fn steps<T: Sample>(&self, data: &[T], count: usize, f: impl Fn(&[T], usize) -> T) -> Vec<T> {
         let mut now = data.to_vec();
         for _ in 0..count {
@@ -74,7 +74,7 @@ impl Loops<'_> {
     }
 }
 
-/// Whether one step is refused.
+/// Returns whether one step is refused.
 fn is_refused(shape: &[usize], offsets: &[Vec<isize>], boundary: usize) -> bool {
     (0..shape.len()).any(|axis| {
         let along = || offsets.iter().map(|by| by[axis]);
@@ -89,7 +89,7 @@ fn is_refused(shape: &[usize], offsets: &[Vec<isize>], boundary: usize) -> bool 
     })
 }
 
-/// All boundaries, sizes and numbers of steps of one footprint: weights 1, −2, 3, … and sums in order.
+/// Tests all boundaries, sizes and numbers of steps of one footprint. The weights are 1, −2, 3, …, and sums are in order.
 fn holds<T>(offsets: &[&[isize]], shapes: &[&[usize]]) -> Result<()>
 where
     T: Sample + Numeric + Promote<T, Output = T> + std::ops::Mul<Output = T> + std::ops::Sub<Output = T>,
@@ -146,12 +146,12 @@ fn steps_along_rows() -> Result<()> {
     holds::<bf16>(&[&[-1], &[1]], ROWS)
 }
 
-/// Of floats the values grow; what overflows is the same.
+/// Values of floats grow, and overflow in the same way.
 #[test]
 fn steps_on_planes() -> Result<()> {
     holds::<f32>(&[&[-1, 0], &[1, 0], &[0, -1], &[0, 1], &[0, 0]], PLANES)?;
     holds::<f64>(&[&[-1, -1], &[1, 1], &[0, 2]], PLANES)?;
-    // Shifts alone, up and down.
+    // These are only shifts, up and down.
     holds::<f32>(&[&[1, 0]], PLANES)?;
     holds::<f32>(&[&[-1, 0]], PLANES)
 }
@@ -184,7 +184,7 @@ fn steps_of_integers() -> Result<()> {
         })*};
     }
     types!(i8, i16, i32, i64, u8, u16, u32, u64);
-    // Rule 110 of cellular automata.
+    // This is rule 110 of cellular automata.
     let cells: Vec<bool> = (0..90).map(|i| i % 11 == 3).collect();
     let u = Tensor::from_slice(&stream, 90, &cells)?;
     let y = Tensor::uninit(&stream, 90)?;
@@ -194,7 +194,7 @@ fn steps_of_integers() -> Result<()> {
     Ok(())
 }
 
-/// The equation with a source, and coefficients of a row; of views that lie otherwise.
+/// The equation has a source, and coefficients of a row. Views have other layouts.
 #[test]
 fn other_tensors_are_read_in_their_places() -> Result<()> {
     let stream = stream()?;
@@ -214,7 +214,7 @@ fn other_tensors_are_read_in_their_places() -> Result<()> {
         let step = |x: &[f64], i: usize| x[0] + row[i % 14] * (x[1] + x[2] + x[3] + x[4] - 4.0 * x[0]) + source[i];
         assert_eq!(y.to_vec()?, loops.steps(&data, 4, step), "{number}");
     }
-    // The target is read, too, in its own places.
+    // The target is also read, in its own places.
     let y = Tensor::from_slice(&stream, shape, &source)?;
     y.assign((stencil(&u, Boundary::Clamp, |n| n.at([1, 0]) - n.at(1)) + &y).steps(5))?;
     let loops = Loops { shape: &shape, offsets: &[vec![1, 0], vec![0, 1]], boundary: 0 };
@@ -222,7 +222,7 @@ fn other_tensors_are_read_in_their_places() -> Result<()> {
     Ok(())
 }
 
-/// Of an interior stencil, the frame keeps its elements; what else is in the step is of the interior.
+/// The frame of an interior stencil keeps its elements. Other tensors in the step have the shape of the interior.
 #[test]
 fn an_interior_stencil_leaves_its_frame_alone() -> Result<()> {
     let stream = stream()?;
@@ -242,7 +242,7 @@ fn an_interior_stencil_leaves_its_frame_alone() -> Result<()> {
         };
         assert_eq!(y.to_vec()?, loops.steps(&data, count, step));
     }
-    // A factor of one element, and a column of them, are read in their own places beside all neighbours.
+    // A factor of one element and a column of factors are read in their own places, beside all neighbours.
     let factor = Tensor::from_slice(&stream, 1, &[0.5f32])?;
     let column = Tensor::from_slice(&stream, [7, 1], &data[..7])?;
     y.assign(stencil(&u * &factor, Boundary::Interior, |n| n.at([-1, 0]) + n.at(1)).steps(3))?;
@@ -251,7 +251,7 @@ fn an_interior_stencil_leaves_its_frame_alone() -> Result<()> {
     y.assign(stencil(&u * &column, Boundary::Interior, |n| n.at(-1) + n.at(1)).steps(3))?;
     let loops = Loops { shape: &shape, offsets: &[vec![0, -1], vec![0, 1]], boundary: INTERIOR };
     assert_eq!(y.to_vec()?, loops.steps(&data, 3, |x, i| x[0] * data[i / 8] + x[1] * data[i / 8]));
-    // Without steps an interior stencil is smaller.
+    // Without steps, an interior stencil is smaller.
     assert_error(y.assign(lap()), ExpressionErrorKind::BadShape, &["[5, 6]", "[7, 8]"]);
     let small = Tensor::uninit(&stream, [5, 6])?;
     assert_error(small.assign(lap().steps(2)), ExpressionErrorKind::BadShape, &["[5, 6]", "[7, 8]", "steps(2)"]);
@@ -307,7 +307,7 @@ fn steps_that_there_are_not() -> Result<()> {
     Ok(())
 }
 
-/// What kernels of several steps do not have: divisions of integers, tables, weights in a loop, numbers of places.
+/// These steps have no kernels of several steps: divisions of integers, tables, weights in a loop, numbers of places.
 #[test]
 fn steps_of_what_takes_one_pass_each() -> Result<()> {
     let stream = stream()?;
@@ -357,7 +357,7 @@ fn steps_are_prepared_and_captured() -> Result<()> {
     Ok(())
 }
 
-/// On a GPU by kernels of several steps; on the emulator, each step is a pass.
+/// On a GPU, a kernel takes several steps. On the emulator, each step is a pass.
 #[test]
 fn all_devices_agree() -> Result<()> {
     let (device, emulator) = (stream()?, Device::emulator().stream()?);

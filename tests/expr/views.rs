@@ -1,4 +1,4 @@
-//! Views of tensors, against `ndarray`'s.
+//! Tests views of tensors against those of `ndarray`.
 
 use kernel_primitives::expr::*;
 use kernel_primitives::{Error, ExpressionErrorKind, Result};
@@ -9,7 +9,7 @@ use proptest::test_runner::TestCaseError;
 use crate::net::check_cases;
 use crate::{assert_error, stream};
 
-/// A step from a view to a view. Numbers are taken modulo what there is.
+/// A step from a view to a view. Numbers are taken modulo their limits.
 #[derive(Clone, Debug)]
 enum Turn {
     Slice { axis: usize, start: usize, len: usize, step: isize },
@@ -47,7 +47,7 @@ impl Turn {
                 let axis = axis % rank;
                 let (start, end) = bounds(shape[axis], start, len);
                 let range = AxisSlice::from(start as isize..end as isize);
-                // Backwards as a slice of a slice: Python's bounds would be the other way round.
+                // A backward slice is a slice of a slice, because Python's bounds would be the other way round.
                 if step > 0 {
                     return on_axis(axis, range.by(step));
                 }
@@ -76,7 +76,7 @@ impl Turn {
         }
     }
 
-    /// The same of an array.
+    /// Makes the same view of an array.
     fn array<T: Clone>(&self, x: ArrayD<T>) -> ArrayD<T> {
         let mut view = x.view();
         let rank = view.ndim();
@@ -121,7 +121,7 @@ fn elements<T: Copy>(x: ArrayViewD<'_, T>) -> Vec<T> {
     x.iter().copied().collect()
 }
 
-/// Checks a property of as many random cases as are quick.
+/// Checks a property of many random cases that are quick.
 fn check<S: Strategy>(cases: S, property: impl Fn(S::Value) -> Result<(), TestCaseError>) {
     check_cases(200, cases, property);
 }
@@ -153,7 +153,7 @@ fn turned_views_are_read_as_arrays_are() {
 fn turned_views_are_written_as_arrays_are() {
     check((extents(), turns(6)), |(shape, turns)| {
         let stream = stream()?;
-        // Where the elements of the view come from: the view of an array of places.
+        // The view of an array of places says where the elements of the view come from.
         let mut places = iota(&shape);
         let x = Tensor::from_slice(&stream, &shape, places.as_slice().unwrap())?;
         let mut expected = elements(places.view());
@@ -167,7 +167,7 @@ fn turned_views_are_written_as_arrays_are() {
             expected[*place as usize] = *value;
         }
         prop_assert_eq!(x.to_vec()?, &expected[..]);
-        // And read and written in one.
+        // The view can also be read and written in one call.
         view.mul_assign(scalar(2))?;
         for place in &places {
             expected[*place as usize] *= 2;
@@ -186,7 +186,7 @@ fn views_in_another_shape_have_the_same_elements() {
         for turn in &turns {
             (x, array) = (turn.tensor(&x)?, turn.array(array));
         }
-        // Factors of the number of elements, and what is left.
+        // The extents are factors of the number of elements, and the rest.
         let mut rest = x.len();
         let mut to = vec![1; 0];
         for cut in cuts {
@@ -208,7 +208,7 @@ fn views_in_another_shape_have_the_same_elements() {
     });
 }
 
-/// Whether a number occurs twice.
+/// Returns whether a number occurs twice.
 fn repeats(mut places: Vec<i32>) -> bool {
     places.sort_unstable();
     places.windows(2).any(|pair| pair[0] == pair[1])
@@ -231,7 +231,7 @@ fn any_strides_inside_the_memory() {
         if let Ok(view) = view {
             let places = elements(array.view());
             prop_assert_eq!(view.to_vec()?, &places[..]);
-            // Assigned to exactly if no two indices mean one element.
+            // The view can be assigned to if and only if no two indices mean one element.
             match view.assign(element_index::<i32>()) {
                 Ok(()) => {
                     prop_assert!(!repeats(places));
@@ -262,7 +262,8 @@ fn views_of_one_memory_are_copied_rightly_or_refused() {
         for turn in &to {
             (write, target) = (turn.tensor(&write)?, turn.array(target));
         }
-        // It is refused exactly if the shapes do not fit, a place is written twice, or an element is read at the place of another.
+        // It is refused if and only if the shapes do not fit, a place is written twice, or an element is read at the place of another
+        // element.
         let places = elements(target.view());
         let values = source.broadcast(target.shape()).map(elements);
         let mut mistakes = Vec::new();
@@ -321,7 +322,7 @@ fn tensors_without_elements() -> Result<()> {
     Ok(())
 }
 
-/// Extents that an `isize` does not hold, of what has no elements, or one that is repeated.
+/// The extents do not fit in an `isize`. There are no elements, or one element is repeated.
 #[test]
 fn extents_beyond_what_memory_holds() -> Result<()> {
     let stream = stream()?;
@@ -348,7 +349,7 @@ fn extents_beyond_what_memory_holds() -> Result<()> {
     too_many(Tensor::zeros(&stream, [most / 2, 2, 3]).or_else(|_| one.as_strided([most, most], &[0, 0])));
     assert!(matches!(Tensor::<f64>::zeros(&stream, most), Err(Error::Allocation { .. })));
     assert!(matches!(Tensor::<u8>::uninit(&stream, most / 2), Err(Error::Allocation { .. })));
-    // Reductions of nothing, and of more than can be counted.
+    // These are reductions of no elements, and of more than can be counted.
     assert_error(
         x.sum().axes(&[1]).over(&stream, [0, most]).keep_axes().assign_to(&Tensor::zeros(&stream, [1, 1])?),
         ExpressionErrorKind::BadShape,
@@ -361,7 +362,7 @@ fn extents_beyond_what_memory_holds() -> Result<()> {
     Ok(())
 }
 
-/// The same places by other strides of an axis of extent 1, and no places at all.
+/// The views have the same places by other strides of an axis of extent 1, or no places at all.
 #[test]
 fn targets_are_read_in_their_places_whatever_the_strides() -> Result<()> {
     let stream = stream()?;
@@ -372,11 +373,11 @@ fn targets_are_read_in_their_places_whatever_the_strides() -> Result<()> {
     assert_eq!(m.to_vec()?, [0, 10, 2, 3, 4, 50, 6, 7, 8, 90, 10, 11]);
     assign_all([column.to(&again + 1), m.slice((.., 2..3))?.to(&again)])?;
     assert_eq!(m.to_vec()?, [0, 11, 10, 3, 4, 51, 50, 7, 8, 91, 90, 11]);
-    // Of no elements none is repeated, and none overlaps.
+    // If there are no elements, none is repeated, and none overlaps.
     let nothing = m.slice(..0)?.slice((.., 0..1))?.broadcast_to([0, 5])?;
     nothing.assign(m.slice((0, 0..1))?)?;
     nothing.fill(1)?;
-    // Strides that pass each other without meeting.
+    // These strides pass each other without meeting.
     let woven = m.as_strided([3, 2], &[2, 3])?;
     woven.assign(element_index::<i32>())?;
     assert_eq!(woven.to_vec()?, [0, 1, 2, 3, 4, 5]);
@@ -384,7 +385,7 @@ fn targets_are_read_in_their_places_whatever_the_strides() -> Result<()> {
     Ok(())
 }
 
-/// Even columns are apart from odd ones, however large the matrix is.
+/// Even columns are apart from odd columns in a matrix of any size.
 #[test]
 fn woven_views_do_not_overlap() -> Result<()> {
     let stream = stream()?;
@@ -411,7 +412,7 @@ fn buffers_become_tensors_and_slices_of_tensors() -> Result<()> {
     Ok(())
 }
 
-/// Broadcast rows and columns over many lines, and long lines of few.
+/// Rows and columns are broadcast over many short lines, and over a few long lines.
 #[test]
 fn long_and_short_lines() -> Result<()> {
     let stream = stream()?;
@@ -436,7 +437,7 @@ fn long_and_short_lines() -> Result<()> {
 fn a_slice_to_write_is_of_the_only_view() -> Result<()> {
     let stream = stream()?;
     let mut x = Tensor::from_slice(&stream, [2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
-    // Enqueued work is no view.
+    // Enqueued work is not a view.
     x.add_assign(scalar(1.0f32))?;
     x.as_slice_mut().expect("the only view").copy_from(&[7.0; 6])?;
     x.mul_assign(scalar(2.0f32))?;
@@ -451,7 +452,7 @@ fn a_slice_to_write_is_of_the_only_view() -> Result<()> {
     drop(x);
     assert!(row.as_slice_mut().is_none());
     drop(expression);
-    // The row alone is left, which lies in the middle of its memory.
+    // Only the row is left. It is in the middle of its memory.
     assert_eq!(row.as_slice_mut().expect("the only view").len(), 3);
     row.as_slice_mut().expect("the only view").copy_from(&[1.0, 2.0, 3.0])?;
     assert_eq!(row.to_vec()?, [1.0, 2.0, 3.0]);

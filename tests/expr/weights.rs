@@ -1,4 +1,4 @@
-//! Weighted sums of many neighbours, which are a loop, against plain loops.
+//! Tests weighted sums of many neighbours, which are a loop, against plain loops.
 
 use kernel_primitives::expr::*;
 use kernel_primitives::{ExpressionErrorKind, Result};
@@ -6,21 +6,21 @@ use kernel_primitives::{ExpressionErrorKind, Result};
 use crate::stencil::{at, boundaries};
 use crate::{assert_error, numbers, stream};
 
-/// Sums of a row, in the order of the weights.
+/// Returns the sums of a row, in the order of the weights.
 fn sums(row: &[f64], weights: &[f64], origin: isize, boundary: Boundary<f64>) -> Vec<f64> {
     let value = |i: usize, k: usize| at(row, i as isize + k as isize - origin, boundary);
     let sum = |i| (1..weights.len()).fold(value(i, 0) * weights[0], |sum, k| sum + value(i, k) * weights[k]);
     (0..row.len()).map(sum).collect()
 }
 
-/// As [`sums`], by multiply-adds.
+/// Works as [`sums`], with multiply-adds.
 fn contracted(row: &[f64], weights: &[f64], origin: isize, boundary: Boundary<f64>) -> Vec<f64> {
     let value = |i: usize, k: usize| at(row, i as isize + k as isize - origin, boundary);
     let sum = |i| (1..weights.len()).fold(value(i, 0) * weights[0], |sum: f64, k| value(i, k).mul_add(weights[k], sum));
     (0..row.len()).map(sum).collect()
 }
 
-/// Lengths around those where the loop begins, and where vectors and rows end; origins inside and outside of the weights.
+/// The lengths are near those where the loop begins, and where vectors and rows end. The origins are inside and outside the weights.
 #[test]
 fn many_weights() -> Result<()> {
     let stream = stream()?;
@@ -51,7 +51,7 @@ fn many_weights() -> Result<()> {
     Ok(())
 }
 
-/// Rows of a batch, in every order of memory, of the source and of the target.
+/// The rows are a batch, and the source and the target have every order of axes in memory.
 #[test]
 fn many_weights_of_views() -> Result<()> {
     let stream = stream()?;
@@ -73,7 +73,7 @@ fn many_weights_of_views() -> Result<()> {
             y.t().assign(convolve(source, &weights, origin, boundary))?;
             assert_eq!(y.t().to_vec()?, expected, "{boundary:?}, into columns");
         }
-        // Backwards: the last weight is that of the first element.
+        // If the view is backwards, the last weight is that of the first element.
         let back: Vec<f64> = data
             .chunks(len)
             .flat_map(|row| sums(&row.iter().rev().copied().collect::<Vec<_>>(), &weights, origin, boundary))
@@ -89,7 +89,7 @@ fn many_weights_of_views() -> Result<()> {
     Ok(())
 }
 
-/// In larger expressions, with other neighbours of the same tensor, and in reductions.
+/// The sums are in larger expressions, with other neighbours of the same tensor, and in reductions.
 #[test]
 fn many_weights_fuse() -> Result<()> {
     let stream = stream()?;
@@ -104,7 +104,7 @@ fn many_weights_fuse() -> Result<()> {
     assert_eq!(y.to_vec()?, expected);
     let greatest = sums.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     assert_eq!(sum().max().item()?, greatest);
-    // Of arithmetic, and of the interior, each weight is a term.
+    // For arithmetic, and for the interior, each weight is a term.
     y.assign(convolve(&x * 1.0, &weights, origin, boundary))?;
     assert_eq!(y.to_vec()?, sums);
     let z = Tensor::uninit(&stream, len - 199)?;
@@ -113,7 +113,7 @@ fn many_weights_fuse() -> Result<()> {
     Ok(())
 }
 
-/// Integers wrap; signs of zeros and what is not finite are those of the terms.
+/// Integers wrap. Signs of zeros and values that are not finite are those of the terms.
 #[test]
 fn many_weights_of_other_types() -> Result<()> {
     let stream = stream()?;
@@ -147,7 +147,7 @@ fn many_weights_are_a_loop() -> Result<()> {
         let (few, many) = (text(65)?, text(2048)?);
         assert!(many.lines().count() <= few.lines().count() + 600, "{}", many.lines().count());
         assert_eq!(many.matches(".const .align 16 .b32 ").count(), 1);
-        // A vector of elements for 16 multiply-adds.
+        // Each vector of elements takes 16 multiply-adds.
         assert!(many.contains("ld.const.v4.b32") && many.contains("ld.global.v4.b32"));
     }
     Ok(())
@@ -162,7 +162,7 @@ fn many_weights_that_a_sum_cannot_have() -> Result<()> {
     assert_error(error, ExpressionErrorKind::BadStencil, &["100 away", "extent 100", "mirror"]);
     let error = x.assign(convolve(&x, &weights[..65], 0, Boundary::Clamp));
     assert_error(error, ExpressionErrorKind::Overlap, &["convolve(x0, 65 weights from 0)", "stencil"]);
-    // Wider than the tensor.
+    // The weights are wider than the tensor.
     y.assign(convolve(&x, &weights, 50, Boundary::Clamp))?;
     assert_eq!(y.to_vec()?, [0.0; 100]);
     let none = Tensor::<f64>::zeros(&stream, 0)?;

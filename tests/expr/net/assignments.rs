@@ -1,4 +1,4 @@
-//! Assignments of random trees: one, several at once, prepared ones that run again.
+//! Tests assignments of random trees: single ones, several at once, and prepared ones that run again.
 
 use kernel_primitives::expr::*;
 use kernel_primitives::{Error, Result};
@@ -12,11 +12,11 @@ use crate::stream;
 #[derive(Clone, Debug)]
 struct Case {
     shape: Vec<usize>,
-    /// What is assigned to which target.
+    /// The value, the type and the target of each assignment.
     roots: Vec<(Sketch, u8, Layout)>,
     operands: Vec<(u8, Layout)>,
     tables: Vec<(u8, usize)>,
-    /// Runs of prepared assignments; 0 for those that are made at once.
+    /// The number of runs of prepared assignments, or 0 for assignments that are made at once.
     runs: usize,
     seed: u64,
 }
@@ -35,7 +35,7 @@ fn case() -> impl Strategy<Value = Case> {
 fn holds(case: Case) -> Result<(), TestCaseError> {
     let stream = stream()?;
     let seed = |at: usize| hash(case.seed, at as u64);
-    // Targets are operands too: they are read in their own places.
+    // Targets are operands, too. They are read in their own places.
     let mut leaves = Vec::new();
     for (_, number, layout) in &case.roots {
         let data = (Data::Any, seed(leaves.len()));
@@ -62,7 +62,7 @@ fn holds(case: Case) -> Result<(), TestCaseError> {
         for (node, target) in nodes.iter().zip(&leaves) {
             with!(node.dtype, T => {
                 let expr = builder.expr::<T>(node);
-                // Any expression is a kernel, but for functions that were not built, and too many operands.
+                // Any expression is a kernel, except for functions that were not built, and too many operands.
                 for arch in [75, 90] {
                     match target.view::<T>().ptx(expr.clone(), arch) {
                         Err(Error::NoImage { .. } | Error::LaunchLimit { .. }) => {}
@@ -88,7 +88,7 @@ fn holds(case: Case) -> Result<(), TestCaseError> {
             let same = leaf.compare();
             prop_assert!(same.is_ok(), "run {run}, operand {at}: {}\n  of {nodes:#?}", same.unwrap_err());
         }
-        // Another run is of other elements.
+        // Another run has other elements.
         for (at, leaf) in leaves.iter_mut().enumerate().skip(case.roots.len()) {
             leaf.renew((Data::Any, seed(300 + 10 * run + at)))?;
         }

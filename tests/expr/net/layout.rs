@@ -1,4 +1,4 @@
-//! Views with known places.
+//! Views whose places are known.
 
 use std::any::Any;
 
@@ -9,20 +9,20 @@ use proptest::prelude::*;
 use super::{hash, indices, with};
 use crate::{Sample, Wide};
 
-/// How a view lies in its memory.
+/// The layout of a view in its memory.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
-    /// Axes that have extent 1, by bits, and how many of the outermost are missing.
+    /// The axes that have extent 1, as bits, and the number of outermost axes that are missing.
     narrow: u16,
     missing: u8,
-    /// Numbers that turn the order of axes, steps and signs.
+    /// A number that decides the order of axes, steps and signs.
     turns: u64,
-    /// Whether it is in a row at all.
+    /// Whether the elements are contiguous.
     plain: bool,
 }
 
 impl Layout {
-    /// Of all axes.
+    /// Makes a layout with all axes.
     pub(super) fn turned(turns: u64) -> Self {
         Self { narrow: 0, missing: 0, turns, plain: false }
     }
@@ -39,14 +39,14 @@ pub(super) fn layout() -> impl Strategy<Value = Layout> {
     })
 }
 
-/// What the elements of a memory are.
+/// The elements of a memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Data {
-    /// Of everything that a rule may treat in a way of its own.
+    /// All values, also those that a rule may treat in a special way.
     Any,
-    /// Whole numbers of small magnitude: sums of them are exact.
+    /// Whole numbers of small magnitude, whose sums are exact.
     Small,
-    /// 1, −1, 2 and ½: products of some dozen are exact.
+    /// 1, −1, 2 and ½. Products of some dozen are exact.
     Powers,
 }
 
@@ -70,20 +70,20 @@ impl Data {
     }
 }
 
-/// A memory, a view of it, and what it holds.
+/// A memory, a view of it, and the contents.
 pub(super) struct Lie {
     pub(super) dtype: DType,
-    /// A `Tensor` of all the memory.
+    /// A `Tensor` of the whole memory.
     whole: Box<dyn Any>,
     /// A `Tensor` of the view.
     view: Box<dyn Any>,
-    /// The place in the memory of each element, of the view broadcast to the shape.
+    /// The place in memory of each element of the view, broadcast to the shape.
     pub(super) places: Vec<usize>,
     pub(super) memory: Vec<Wide>,
 }
 
 impl Lie {
-    /// A view that broadcasts to `shape`; exactly of that shape for a target.
+    /// Makes a view that broadcasts to `shape`. For a target, the view has exactly that shape.
     pub(super) fn new(
         stream: &Stream,
         dtype: DType,
@@ -103,10 +103,10 @@ impl Lie {
         }
         let rank = own.len();
         let turn = |axis: usize| if layout.plain { 0 } else { hash(layout.turns, axis as u64) };
-        // In memory, the axes are in this order, each longer than the view's.
+        // In memory, the axes are in this order, and each is longer than the view's axis.
         let mut order: Vec<usize> = (0..rank).collect();
         order.sort_by_key(|&axis| turn(axis) >> 48 & 3);
-        // Gaps along all of few axes, or of one, so that the memory stays small.
+        // There are gaps along all axes if there are few, or along one axis, so that the memory stays small.
         let gaps = |axis: usize, bits: u32, sizes: [usize; 5]| {
             let has = rank <= 3 || layout.turns as usize % rank == axis;
             sizes[if has { (turn(axis) >> bits) as usize % 5 } else { 0 }]
@@ -148,7 +148,7 @@ impl Lie {
             view = view.permute(&inverse)?;
             let flips: Vec<AxisSlice> = (0..rank).map(|axis| AxisSlice::from(..).by(if back(axis) { -1 } else { 1 })).collect();
             view = view.slice(&flips[..])?;
-            // An axis of extent 1 has any stride.
+            // An axis of extent 1 may have any stride.
             if let Some(axis) = (0..rank).find(|&axis| own[axis] == 1 && turn(axis) >> 32 & 1 != 0) {
                 let mut slices = vec![AxisSlice::from(..); axis];
                 slices.push(AxisSlice::from(0));
@@ -166,19 +166,19 @@ impl Lie {
         self.view.downcast_ref().expect("a view of the type")
     }
 
-    /// The elements over the shape that the view broadcasts to.
+    /// Returns the elements over the shape that the view broadcasts to.
     pub(super) fn values(&self) -> Vec<Wide> {
         self.places.iter().map(|&place| self.memory[place]).collect()
     }
 
-    /// Sets the elements, where the interpreter has them.
+    /// Sets the elements in the interpreter's copy.
     pub(super) fn store(&mut self, values: &[Wide]) {
         for (&place, &value) in self.places.iter().zip(values) {
             self.memory[place] = value;
         }
     }
 
-    /// Fills all of the memory anew.
+    /// Fills the whole memory again.
     pub(super) fn renew(&mut self, (data, seed): (Data, u64)) -> Result<()> {
         for (at, value) in self.memory.iter_mut().enumerate() {
             *value = data.value(self.dtype, seed, at as u64);
@@ -190,7 +190,7 @@ impl Lie {
         })
     }
 
-    /// Compares all of the memory with the interpreter's.
+    /// Compares the whole memory with the interpreter's copy.
     pub(super) fn compare(&self) -> Result<(), String> {
         with!(self.dtype, T => {
             let whole = self.whole.downcast_ref::<Tensor<T>>().expect("a tensor of the type");

@@ -1,10 +1,11 @@
-//! Random expressions, reductions, overlaps and plans against an interpreter.
+//! Tests random expressions, reductions, overlaps and plans against an interpreter.
 //!
-//! The interpreter is plain Rust: integers as `i128` that wrap to their type, floats as `f64` that round to theirs. What IEEE 754
-//! or the docs define is compared bit by bit, NaN with NaN; elementary functions to a few units in the last place.
+//! The interpreter is plain Rust. It computes integers as `i128` that wrap to their type, and floats as `f64` that round to their type.
+//! Results that IEEE 754 or the docs define are compared bit by bit, and NaN equals NaN. Elementary functions may differ by a few units in
+//! the last place.
 //!
-//! `KERNEL_PRIMITIVES_NET_CASES` says how many cases each property has, `KERNEL_PRIMITIVES_NET_SEED` draws others. A failure is
-//! shrunk; its message has the seed.
+//! `KERNEL_PRIMITIVES_NET_CASES` is the number of cases of each property. `KERNEL_PRIMITIVES_NET_SEED` draws other cases. A failure is
+//! shrunk, and its message has the seed.
 //!
 //! ```text
 //! KERNEL_PRIMITIVES_NET_CASES=20000 cargo test --release --test expr net::
@@ -22,7 +23,7 @@ mod tree;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
 
-/// Cases of a property, unless the environment says another number.
+/// The number of cases of a property, unless the environment has another number.
 const CASES: u32 = 150;
 
 fn number<T: std::str::FromStr>(variable: &str, otherwise: T) -> T {
@@ -35,7 +36,7 @@ fn check<S: Strategy>(strategy: S, property: impl Fn(S::Value) -> Result<(), Tes
     check_cases(CASES, strategy, property);
 }
 
-/// The same of so many cases, unless the environment says another number. Every run draws the same ones.
+/// Checks a property of this number of cases, unless the environment has another number. Every run draws the same cases.
 pub(crate) fn check_cases<S: Strategy>(
     cases: u32,
     strategy: S,
@@ -73,20 +74,20 @@ macro_rules! with {
 }
 use with;
 
-/// A type by number.
+/// Returns the type with a number.
 fn dtype(number: u8) -> kernel_primitives::expr::DType {
     let all = kernel_primitives::expr::DType::ALL;
     all[usize::from(number) % all.len()]
 }
 
-/// Extents at and beside those that code depends on: none, one, vectors, warps, chunks.
+/// Draws extents near those that code depends on: none, one, vectors, warps, chunks.
 fn extent() -> impl Strategy<Value = usize> {
     let special =
         vec![2usize, 3, 4, 5, 7, 8, 16, 17, 31, 32, 33, 64, 100, 127, 128, 129, 255, 256, 257, 1000, 1024, 1025];
     prop_oneof![1 => Just(0usize), 6 => Just(1usize), 20 => prop::sample::select(special), 8 => 2..12usize]
 }
 
-/// Shapes of any rank; few have many elements.
+/// Draws shapes of any rank. Few have many elements.
 fn shape() -> impl Strategy<Value = Vec<usize>> {
     let extents = prop_oneof![
         8 => prop::collection::vec(extent(), 0..5),
@@ -94,7 +95,7 @@ fn shape() -> impl Strategy<Value = Vec<usize>> {
     ];
     let most = prop_oneof![16 => Just(1500usize), 1 => Just(70_000usize)];
     (extents, most).prop_map(|(mut extents, most)| {
-        // As memories of none are larger, an extent of 0 counts as 1.
+        // Memories without elements are not larger, so an extent of 0 counts as 1.
         while extents.iter().map(|&extent| extent.max(1)).product::<usize>() > most {
             let longest = extents.iter_mut().max().expect("some extents");
             *longest = longest.div_ceil(2);
@@ -103,7 +104,7 @@ fn shape() -> impl Strategy<Value = Vec<usize>> {
     })
 }
 
-/// The indices of all elements of a shape, outermost axis first.
+/// Returns the indices of all elements of a shape, outermost axis first.
 fn indices(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> + '_ {
     (0..shape.iter().product()).map(move |mut rest| {
         let mut index = vec![0; shape.len()];
@@ -115,7 +116,7 @@ fn indices(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> + '_ {
     })
 }
 
-/// Bits that look random, of numbers.
+/// Returns bits that look random, made from numbers.
 fn hash(seed: u64, at: u64) -> u64 {
     let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ at.wrapping_add(1).wrapping_mul(0xd1b5_4a32_d192_ed03);
     for shift in [30, 27, 31] {

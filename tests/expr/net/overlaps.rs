@@ -1,4 +1,4 @@
-//! Targets and what is read in one memory: as if all is read before, or refused.
+//! Tests targets and inputs in one memory. Either all inputs are read before the targets are written, or the assignment is refused.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::{check, indices};
 use crate::stream;
 
-/// Elements of the memory.
+/// The number of elements of the memory.
 const LEN: usize = 48;
 
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ struct View {
 }
 
 impl View {
-    /// The places of the elements, broadcast to a shape.
+    /// Returns the places of the elements, broadcast to a shape.
     fn places(&self, shape: &[usize]) -> Vec<isize> {
         let ahead = shape.len() - self.shape.len();
         let at = |index: &[usize]| -> isize {
@@ -43,7 +43,7 @@ impl View {
 #[derive(Clone, Debug)]
 struct Case {
     targets: Vec<View>,
-    /// What each target is the sum of, with its number.
+    /// For each target, the views whose sum goes to it, with its number.
     sources: Vec<Vec<View>>,
     prepared: bool,
 }
@@ -69,7 +69,7 @@ fn case() -> impl Strategy<Value = Case> {
         (all, Just(shape))
     });
     targets.prop_flat_map(|(targets, shape)| {
-        // Near a target: the same, but for the stride of one axis or the start.
+        // These views are near a target: they are the same, except for the stride of one axis or the start.
         let near = (0..targets.len(), 0..8usize, -2..3isize, 0..10usize);
         let given = targets.clone();
         let near = near.prop_map(move |(target, axis, step, start)| {

@@ -1,4 +1,4 @@
-//! Plans of named operators, with any types, shapes, strides and places.
+//! Tests plans of named operators, with any types, shapes, strides and places.
 
 use std::collections::HashSet;
 
@@ -12,29 +12,29 @@ use super::reference::{self, COMPARE, Compare, One, Two, convert};
 use super::{check, dtype, hash, indices, with};
 use crate::{Sample, Wide, stream};
 
-/// Bytes of a memory.
+/// The number of bytes of a memory.
 const BYTES: usize = 640;
 
 #[derive(Clone, Debug)]
 struct Desc {
     dtype: u8,
     shape: Vec<usize>,
-    /// In a row if there are none.
+    /// The strides, or none if the elements are contiguous.
     strides: Option<Vec<isize>>,
-    /// In the first memory, of bytes, or in one of its own type.
+    /// Whether the operand is in the first memory, which has bytes, or in one of its own type.
     shared: bool,
-    /// Of the first element, before it is aligned.
+    /// The byte of the first element, before it is aligned.
     byte: usize,
 }
 
 #[derive(Clone, Debug)]
 struct Case {
     name: &'static str,
-    /// Whether the inputs have the first one's type.
+    /// Whether all inputs have the type of the first one.
     alike: bool,
     output: Desc,
     inputs: Vec<Desc>,
-    /// The input that the output is, if there is such.
+    /// The input that is also the output, if there is one.
     same: Option<usize>,
     seed: u64,
 }
@@ -64,7 +64,7 @@ fn case() -> impl Strategy<Value = Case> {
     })
 }
 
-/// What an operator of a name computes.
+/// The operator that a name stands for.
 #[derive(Clone, Copy)]
 enum Named {
     Copy,
@@ -87,7 +87,7 @@ impl Named {
         }
     }
 
-    /// Whether it takes values of a type.
+    /// Returns whether it takes values of a type.
     fn takes(self, dtype: DType) -> bool {
         match self {
             Self::One(One::Neg | One::Abs | One::Square) => dtype != DType::Bool,
@@ -146,7 +146,7 @@ fn operator(name: &str) -> Option<Named> {
     })
 }
 
-/// The common type, by the table of `DType`.
+/// Returns the common type, by the table of `DType`.
 fn common(a: DType, b: DType) -> Option<DType> {
     use DType::*;
     if a == b || b == Bool {
@@ -169,7 +169,7 @@ fn common(a: DType, b: DType) -> Option<DType> {
     }
 }
 
-/// An operand as the interpreter sees it.
+/// An operand in the form of the interpreter.
 struct Operand {
     dtype: DType,
     memory: usize,
@@ -247,7 +247,7 @@ fn holds(mut case: Case) -> Result<(), TestCaseError> {
             case.output.dtype = first;
         }
     }
-    // Memories: of bytes for all that share, then of each operand's own.
+    // The first memory has bytes, for all operands that share it. The others are for one operand each.
     let mut contents: Vec<Vec<u8>> = vec![(0..BYTES as u64).map(|at| hash(case.seed, at) as u8).collect()];
     let mut types = vec![DType::U8];
     let mut operands = Vec::new();
@@ -268,14 +268,14 @@ fn holds(mut case: Case) -> Result<(), TestCaseError> {
         contents.iter().zip(&types).map(|(bytes, &dtype)| memory(&stream, dtype, bytes)).collect::<Result<Vec<_>>>()?;
     let (output, inputs) = operands.split_first().expect("an output");
 
-    // What is wrong.
+    // These are the mistakes of the plan.
     let mut mistakes = HashSet::new();
     let set = output.bytes();
     if output.places.len() > output.places.iter().collect::<HashSet<_>>().len() {
         mistakes.insert(ExpressionErrorKind::BadStrides as u8);
     }
     let whole = |operand: &Operand, desc: &Desc| {
-        // Of the operand itself, also where nothing is read of it.
+        // These are mistakes of the operand itself, even if nothing of it is read.
         let own = self::operand(desc, operand.dtype, &desc.shape, 0, BYTES);
         own.is_ok_and(|own| own.bytes().iter().all(|byte| (0..BYTES as isize).contains(byte)))
     };
@@ -300,7 +300,7 @@ fn holds(mut case: Case) -> Result<(), TestCaseError> {
     let shifts = matches!(named, Named::Two(Two::Shl | Two::Shr));
     let working = match shifts {
         true => Some(dtypes[0]).filter(|_| dtypes.iter().all(|dtype| dtype.is_integer())),
-        // Two by two, from the left.
+        // The common type is found two by two, from the left.
         false => of_values[1..].iter().try_fold(of_values[0], |a, &b| common(a, b)),
     };
     let working = working
@@ -324,7 +324,7 @@ fn holds(mut case: Case) -> Result<(), TestCaseError> {
         }
     };
 
-    // What comes out.
+    // These are the expected contents.
     let mut expected = Vec::new();
     let mut divided_by_zero = false;
     if mistakes.is_empty() {
@@ -335,7 +335,7 @@ fn holds(mut case: Case) -> Result<(), TestCaseError> {
                 .collect();
             let mut x: Vec<Wide> = given.iter().map(|&value| convert(value, working)).collect();
             if shifts {
-                // A count stays what it is, whether the type of what is shifted holds it or not.
+                // A count keeps its value, even if the type of the shifted value cannot hold it.
                 x[1] = given[1];
             }
             let divides = matches!(named, Named::Two(Two::Div | Two::Rem | Two::FloorRem)) && working.is_integer();
@@ -419,7 +419,7 @@ fn holds(mut case: Case) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The bytes of a value; of a NaN, any.
+/// Returns the bytes of a value. Any bytes of a NaN are right.
 fn bytes_of(value: Wide, dtype: DType) -> Vec<u8> {
     let word = match (value, dtype) {
         (Wide::Int(x), _) => x as u64,

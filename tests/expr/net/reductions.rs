@@ -1,4 +1,4 @@
-//! Reductions of random expressions along any axes.
+//! Tests reductions of random expressions along any axes.
 
 use kernel_primitives::expr::*;
 use kernel_primitives::{Error, Result};
@@ -12,7 +12,7 @@ use crate::{Sample, Wide, stream};
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Reducer {
     Sum,
-    /// Of elements whose sums round: to an error that depends on the order.
+    /// The sum of elements whose sums round. The error depends on the order.
     RoundedSum,
     Product,
     Mean,
@@ -33,7 +33,7 @@ impl Reducer {
         [Sum, RoundedSum, Product, Mean, Norm, Dot, Min, Max, ArgMin, ArgMax, Any, All, Count]
     };
 
-    /// A type like `dtype` that it takes.
+    /// Returns a type like `dtype` that it takes.
     fn takes(self, dtype: DType) -> DType {
         match self {
             Self::Any | Self::All | Self::Count => DType::Bool,
@@ -51,7 +51,7 @@ impl Reducer {
         }
     }
 
-    /// Elements of which results do not depend on the order.
+    /// Returns elements for which the results do not depend on the order.
     fn data(self) -> Data {
         match self {
             Self::Sum | Self::Mean | Self::Norm | Self::Dot => Data::Small,
@@ -66,10 +66,10 @@ struct Case {
     shape: Vec<usize>,
     reducer: Reducer,
     dtype: u8,
-    /// What is reduced, where any expression can be.
+    /// The reduced expression, if any expression can be reduced.
     sketch: Sketch,
     operands: Vec<Layout>,
-    /// The axes by bits; `None` for all of them at once.
+    /// The axes as bits, or `None` for all axes at once.
     axes: Option<u16>,
     negative: bool,
     keep: bool,
@@ -136,7 +136,7 @@ fn holds(mut case: Case) -> Result<(), TestCaseError> {
     let values = Interpreter::new(&operands).values(&root)?;
     let others = leaves[leaves.len() - 1].values();
 
-    // The elements of each result, in order.
+    // These are the elements of each result, in order.
     let kept: Vec<usize> = (0..case.shape.len()).filter(|axis| !axes.contains(axis)).collect();
     let out: Vec<usize> = kept.iter().map(|&axis| case.shape[axis]).collect();
     let mut all: Vec<Vec<Wide>> = vec![Vec::new(); out.iter().product()];
@@ -206,19 +206,19 @@ fn holds(mut case: Case) -> Result<(), TestCaseError> {
             all[i].len()
         );
     }
-    // Into a view, the same, and nothing beside it.
+    // In a view, the result is the same, and nothing beside it changes.
     target.store(&got);
     let same = target.compare();
     prop_assert!(same.is_ok(), "into a view: {}", same.unwrap_err());
     Ok(())
 }
 
-/// Whether a sum is as near as any order of additions leaves it.
+/// Returns whether a sum is as near as every order of additions leaves it.
 fn near(dtype: DType, got: f64, expected: f64, values: &[Wide]) -> bool {
     let magnitude: f64 = values.iter().map(|&value| float(value).abs()).sum();
     let (bits, most) = match dtype {
         DType::F64 => (53, f64::MAX),
-        // Halves are added in `f32`, and rounded.
+        // Halves are added in `f32`, and then rounded.
         _ => (24, f32::MAX.into()),
     };
     let last = match dtype {
@@ -227,7 +227,7 @@ fn near(dtype: DType, got: f64, expected: f64, values: &[Wide]) -> bool {
         _ => 0.0,
     };
     let error = values.len() as f64 * magnitude * 2f64.powi(-bits) + last;
-    // Where partial sums may overflow there is no telling.
+    // If partial sums may overflow, the result cannot be checked.
     magnitude > most / 2.0 || (got - expected).abs() <= error || got.is_infinite() && expected.abs() + error > 65_000.0
 }
 
@@ -238,7 +238,7 @@ fn float(value: Wide) -> f64 {
     }
 }
 
-/// The reduction of values, in their order; sums and products of floats are exact.
+/// Returns the reduction of values, in their order. Sums and products of floats are exact.
 fn of_values(reducer: Reducer, dtype: DType, values: &[Wide]) -> Wide {
     let round = |value: f64| super::reference::convert(Wide::Float(value), dtype);
     let sum = || values.iter().map(|&value| float(value)).fold(-0.0, |a, b| a + b);
@@ -247,7 +247,7 @@ fn of_values(reducer: Reducer, dtype: DType, values: &[Wide]) -> Wide {
         super::reference::convert(Wide::Int(ints.fold(start, f)), dtype)
     };
     let count = values.len();
-    // The first that no other is better than.
+    // This finds the first value that no other value is better than.
     let best = |least: bool| {
         let better = |a: Wide, b: Wide| match (a, b) {
             (Wide::Int(a), Wide::Int(b)) => {
@@ -276,7 +276,7 @@ fn of_values(reducer: Reducer, dtype: DType, values: &[Wide]) -> Wide {
         Reducer::Product if dtype.is_float() => round(values.iter().map(|&value| float(value)).product()),
         Reducer::Product => int(&|a, b| a.wrapping_mul(b), 1),
         Reducer::Mean => {
-            // Of halves in `f32`, and rounded again.
+            // Means of halves are computed in `f32`, and rounded again.
             let mean = sum() / count as f64;
             round(if dtype == DType::F64 { mean } else { f64::from(mean as f32) })
         }

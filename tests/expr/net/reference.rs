@@ -1,11 +1,11 @@
-//! What operators compute, in plain Rust.
+//! The results of operators, in plain Rust.
 
 use kernel_primitives::expr::DType;
 
 use super::with;
 use crate::{Sample, Wide};
 
-/// Operators of one value, of its own type.
+/// Operators of one value, with a result of its own type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum One {
     Neg,
@@ -23,7 +23,7 @@ pub(super) enum One {
     Approximate(Approximate),
 }
 
-/// Functions of one value that round as they do.
+/// Functions of one value whose rounding is not defined.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Approximate {
     Rsqrt,
@@ -51,11 +51,11 @@ pub(super) enum Approximate {
     Atanh,
     Erf,
     Erfc,
-    /// The sine as a device function that is called.
+    /// The sine, as a call of a device function.
     Call,
 }
 
-/// Operators of two values of one type, of that type.
+/// Operators of two values of one type, with a result of that type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Two {
     Add,
@@ -97,7 +97,7 @@ const APPROXIMATE: [Approximate; 25] = {
     ]
 };
 
-/// The operators of one value that a type has. Half of those drawn are exact.
+/// Returns an operator of one value that a type has. Half of the operators that are drawn are exact.
 pub(super) fn one(dtype: DType, number: u8) -> One {
     use One::*;
     let of = |all: &[One]| all[usize::from(number) % all.len()];
@@ -111,7 +111,7 @@ pub(super) fn one(dtype: DType, number: u8) -> One {
     }
 }
 
-/// The operators of two values that a type has.
+/// Returns an operator of two values that a type has.
 pub(super) fn two(dtype: DType, number: u8) -> Two {
     use Two::*;
     let of = |all: &[Two]| all[usize::from(number) % all.len()];
@@ -124,7 +124,7 @@ pub(super) fn two(dtype: DType, number: u8) -> Two {
     }
 }
 
-/// How many units in the last place a result may be off.
+/// Returns the allowed error of a result in units in the last place.
 pub(super) fn ulps(dtype: DType) -> u64 {
     match dtype {
         DType::F16 | DType::BF16 => 1,
@@ -132,10 +132,10 @@ pub(super) fn ulps(dtype: DType) -> u64 {
     }
 }
 
-/// A number in a type, by the rules of `as`: rounded once, wrapped.
+/// Converts a number to a type, by the rules of `as`: it is rounded once, or wrapped.
 pub(super) fn convert(value: Wide, dtype: DType) -> Wide {
     let value = match value {
-        // To `f64` with what is lost in the last bit, so that the next rounding is the only one.
+        // The number becomes an `f64` whose last bit stands for the lost part, so that only the next rounding counts.
         Wide::Int(x) if matches!(dtype, DType::F16 | DType::BF16) => {
             let low = (128 - x.unsigned_abs().leading_zeros()).saturating_sub(52);
             let kept = x.unsigned_abs() >> low;
@@ -166,7 +166,7 @@ pub(super) fn truth(value: Wide) -> bool {
     int(value) != 0
 }
 
-/// IEEE's minimum and maximum: NaN if one is, and −0 is less than +0.
+/// Returns IEEE's minimum or maximum: NaN if one value is NaN, and −0 is less than +0.
 fn extreme(a: f64, b: f64, least: bool) -> f64 {
     if a.is_nan() || b.is_nan() {
         f64::NAN
@@ -179,7 +179,7 @@ fn extreme(a: f64, b: f64, least: bool) -> f64 {
     }
 }
 
-/// The value of an operator, exactly or rounded once; of an approximation, that of the exact function rounded.
+/// Returns the value of an operator, exact or rounded once. For an approximation, this is the rounded value of the exact function.
 pub(super) fn apply_one(op: One, dtype: DType, a: Wide) -> Wide {
     if !dtype.is_float() {
         let a = int(a);
@@ -195,7 +195,7 @@ pub(super) fn apply_one(op: One, dtype: DType, a: Wide) -> Wide {
         return convert(Wide::Int(value), dtype);
     }
     let a = float(a);
-    // In `f64` the result of one operation of a narrower type rounds, once more, to what it rounds to at once.
+    // If the result of one operation of a narrower type is rounded in `f64` and once more, this is the same as one rounding.
     let value = match op {
         One::Neg => -a,
         One::Abs => a.abs(),
@@ -245,7 +245,7 @@ fn approximate(function: Approximate, x: f64) -> f64 {
     }
 }
 
-/// As [`apply_one`]; a division of integers by zero is for the caller to avoid.
+/// Works as [`apply_one`], for two values. The caller must avoid a division of integers by zero.
 pub(super) fn apply_two(op: Two, dtype: DType, a: Wide, b: Wide) -> Wide {
     if !dtype.is_float() {
         let (a, b) = (int(a), int(b));
@@ -267,7 +267,7 @@ pub(super) fn apply_two(op: Two, dtype: DType, a: Wide, b: Wide) -> Wide {
             Two::And => a & b,
             Two::Or => a | b,
             Two::Xor => a ^ b,
-            // A count that is negative is more than there are bits.
+            // A negative count is more than the number of bits.
             Two::Shl => {
                 if (0..bits).contains(&b) {
                     a << b
@@ -305,7 +305,7 @@ pub(super) fn apply_two(op: Two, dtype: DType, a: Wide, b: Wide) -> Wide {
         Two::FloorDiv if b == 0.0 => a / b,
         Two::FloorDiv => {
             let down = rest != 0.0 && (rest < 0.0) != (b < 0.0);
-            // In the type itself, as large quotients are rounded; of halves in `f32`.
+            // This is computed in the type itself, because large quotients are rounded, and for halves in `f32`.
             let dtype = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
             let part = float(convert(Wide::Float(a - rest), dtype));
             let quotient = float(convert(Wide::Float(part / b), dtype)).round_ties_even() - f64::from(u8::from(down));
@@ -321,7 +321,7 @@ pub(super) fn apply_two(op: Two, dtype: DType, a: Wide, b: Wide) -> Wide {
     convert(Wide::Float(value), dtype)
 }
 
-/// Whether an operator of two rounds as it does.
+/// Returns whether the rounding of an operator of two values is not defined.
 pub(super) fn is_approximate(op: Two, dtype: DType) -> bool {
     matches!(op, Two::Pow | Two::Atan2 | Two::Hypot) || dtype.is_float() && op == Two::FloorDiv
 }
@@ -342,14 +342,14 @@ pub(super) fn compare(op: Compare, a: Wide, b: Wide) -> Wide {
     Wide::Int(holds.into())
 }
 
-/// `a * b + c`, rounded once.
+/// Returns `a * b + c`, rounded once.
 pub(super) fn mul_add(dtype: DType, a: Wide, b: Wide, c: Wide) -> Wide {
     let (a, b, c) = (float(a), float(b), float(c));
     Wide::Float(match dtype {
         DType::F64 => a.mul_add(b, c),
         DType::F32 => (a as f32).mul_add(b as f32, c as f32).into(),
         _ => {
-            // The product is exact in `f64`; where the sum is not, its last bit is set towards what is lost.
+            // The product is exact in `f64`. If the sum is not exact, its last bit is set towards the lost part.
             let (product, sum) = (a * b, a * b + c);
             let part = sum - product;
             let lost = (product - (sum - part)) + (c - part);

@@ -1,4 +1,4 @@
-//! Random stencils: sums of weighted neighbours, of views that lie in any way, at any boundary.
+//! Tests random stencils: sums of weighted neighbours, of views of any layout, at any boundary.
 
 use half::f16;
 use kernel_primitives::expr::*;
@@ -9,7 +9,7 @@ use super::layout::{Data, Layout, Lie, layout};
 use super::{check, hash, indices, shape};
 use crate::{Sample, Wide, stream};
 
-/// A boundary but for its value.
+/// A boundary without its value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Outside {
     Clamp,
@@ -20,7 +20,7 @@ enum Outside {
     Interior,
 }
 
-/// What is outside where it is a constant.
+/// The value outside for a boundary with a constant.
 const CONSTANT: i128 = 5;
 
 impl Outside {
@@ -35,7 +35,7 @@ impl Outside {
         }
     }
 
-    /// The index that stands for `at` on an axis of `extent`, by the rules of an endless repetition.
+    /// Returns the index that stands for `at` on an axis of `extent`, by the rules of an endless repetition.
     fn index(self, at: isize, extent: usize) -> Option<usize> {
         let extent = extent as isize;
         let inside = match self {
@@ -58,10 +58,10 @@ struct Case {
     dtype: u8,
     shape: Vec<usize>,
     outside: Outside,
-    /// Distances along the innermost axes, as many as the source has of them.
+    /// The distances along the innermost axes, at most one for each axis of the source.
     offsets: Vec<Vec<isize>>,
     source: Layout,
-    /// Another part of the source, if it is an expression.
+    /// A second part of the source, if the source is an expression.
     second: Option<Layout>,
     target: Layout,
     other: Layout,
@@ -103,7 +103,7 @@ fn holds_of<T: Sample + Numeric + Promote<T, Output = T> + Summed>(case: Case) -
         .zip(0..)
         .map(|(layout, number)| lie(&shape, layout, false, number))
         .collect::<Result<_>>()?;
-    // The shape of what the stencil reads, over all axes; those that it has not, or repeats, are 1.
+    // This is the shape of the stencil's source, over all axes. Axes that the source does not have, or repeats, have extent 1.
     let own = sources.iter().fold(Shape::SCALAR, |own, lie| own.broadcast(&lie.view::<T>().shape()).unwrap());
     let ahead = shape.len() - own.rank();
     let rank = own.rank();
@@ -182,7 +182,7 @@ fn holds_of<T: Sample + Numeric + Promote<T, Output = T> + Summed>(case: Case) -
                         at[axis] += if extents[axis] == 1 { 0 } else { (before[axis] + by[axis]) as usize };
                         continue;
                     }
-                    // Where an axis is repeated, all of its indices are 0. Distances that leave every index alone are as long as may be.
+                    // If an axis is repeated, all of its indices are 0. Distances that do not change any index may have any length.
                     let own = if extents[axis] == 1 { 0 } else { at[axis] };
                     let to = match outside {
                         Outside::Periodic => (own as i128 + by[axis]).rem_euclid(extents[axis] as i128),
@@ -204,7 +204,7 @@ fn holds_of<T: Sample + Numeric + Promote<T, Output = T> + Summed>(case: Case) -
     let same = target.compare();
     prop_assert!(same.is_ok(), "{}", same.unwrap_err());
 
-    // The sum along the first axis, or of all, is exact.
+    // The sum along the first axis, or of all elements, is exact.
     let axes: &[isize] = if result.is_empty() || seed % 2 == 0 { &[] } else { &[0] };
     let sum = expr(&target).sum();
     let sum = if axes.is_empty() { sum } else { sum.axes(axes) };
@@ -218,7 +218,7 @@ fn holds_of<T: Sample + Numeric + Promote<T, Output = T> + Summed>(case: Case) -
     let columns = sums.len();
     let mut expected = vec![0i128; columns];
     for (at, value) in with_other.iter().enumerate() {
-        // As the expression's element, in its type.
+        // The value is an element of the expression, in its type.
         expected[at % columns.max(1)] += int(T::of(Wide::Int(*value)).wide());
     }
     let largest = expected.iter().map(|value| value.abs()).max().unwrap_or(0);

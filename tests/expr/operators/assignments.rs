@@ -1,4 +1,4 @@
-//! Indices, updates in place, and several assignments at once.
+//! Tests indices, updates in place, and several assignments at once.
 
 use half::f16;
 use kernel_primitives::Result;
@@ -14,11 +14,11 @@ fn indices_are_of_the_target() -> Result<()> {
     assert_eq!(x.to_vec()?, (0..60).collect::<Vec<_>>());
     x.assign(axis_index::<u64>(0) * 100 + axis_index::<u64>(1) * 10 + axis_index::<u64>(2))?;
     assert_eq!(x.to_vec()?, (0..60).map(|i| i / 20 * 100 + i / 5 % 4 * 10 + i % 5).collect::<Vec<_>>());
-    // Whatever way the target lies.
+    // The indices are right for any layout of the target.
     let turned = x.permute(&[2, 0, 1])?.slice((AxisSlice::from(..).by(-1), 1..))?;
     turned.assign(element_index())?;
     assert_eq!(turned.to_vec()?, (0..40).collect::<Vec<_>>());
-    // Also where what is read makes the order, and through tiles.
+    // They are also right if the operands determine the order, and with tiles.
     let square = Tensor::<u64>::zeros(&stream, [100, 100])?;
     square.assign(element_index())?;
     let sum = Tensor::<u64>::zeros(&stream, [100, 100])?;
@@ -68,7 +68,7 @@ fn assignments_together() -> Result<()> {
     let less = Tensor::<bool>::uninit(&stream, [50, 100])?;
     let turned = Tensor::<f64>::zeros(&stream, [100, 50])?;
     let sum = &x + &y;
-    // Each of what was before.
+    // Each value is computed from the elements before the call.
     assign_all([x.to(&sum * 2.0f32), y.to(&x - &y), less.to(lt(&x, &y)), turned.t().to(sum.cast::<f64>())])?;
     let (x, y, less, turned) = (x.to_vec()?, y.to_vec()?, less.to_vec()?, turned.t().to_vec()?);
     for i in 0..n {
@@ -76,7 +76,7 @@ fn assignments_together() -> Result<()> {
         let expected = ((a + b) * 2.0, a - b, a < b, f64::from(a + b));
         assert_eq!((x[i], y[i], less[i], turned[i]), expected, "element {i}");
     }
-    // Swapped, and the same value twice.
+    // The values are swapped, and one value is assigned twice.
     let (x, y) = (Tensor::from_slice(&stream, 2, &[1, 2])?, Tensor::from_slice(&stream, 2, &[3, 4])?);
     assign_all([x.to(&y), y.to(&x)])?;
     assert_eq!((x.to_vec()?, y.to_vec()?), (vec![3, 4], vec![1, 2]));

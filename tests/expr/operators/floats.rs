@@ -1,4 +1,4 @@
-//! Operators and functions of floats, and how often they round.
+//! Tests operators and functions of floats, and their roundings.
 
 use half::{bf16, f16};
 use kernel_primitives::Result;
@@ -20,7 +20,7 @@ macro_rules! floats {
             check2("*", |a, b| a * b, 0, two(|a, b| a * b))?;
             check2("/", |a, b| a / b, 0, two(|a, b| a / b))?;
             check2("%", |a, b| a % b, 0, two(|a, b| a % b))?;
-            // As Python's.
+            // The results are those of Python.
             let floored = |a: $wide, b: $wide| {
                 let rest = a % b;
                 if rest == 0.0 { (rest.copysign(b), false) }
@@ -73,7 +73,8 @@ floats! {
     operators_f64 f64, f64, |x| x, |x| x;
 }
 
-/// By quarters of a turn, which leave nothing of large values, and are exact at the zeros; `quarters` more of them.
+/// Returns the sine of `x` half turns and `quarters` quarters of a turn. It takes whole quarters off first, so it is exact at the zeros and
+/// right for large values.
 pub(crate) fn sin_of_half_turns(x: f64, quarters: f64) -> f64 {
     let x = x % 2.0;
     let quarter = (2.0 * x).round_ties_even();
@@ -87,7 +88,7 @@ pub(crate) fn sin_of_half_turns(x: f64, quarters: f64) -> f64 {
     }
 }
 
-/// Functions that are not correctly rounded, against `f64`: to a few units in the last place, of the half types to one.
+/// Compares functions that are not correctly rounded with `f64`. They may differ by a few units in the last place, and half types by one.
 fn approximations<T: Sample + Floating + Promote<T, Output = T>>() -> Result<()> {
     let ulps = match T::DTYPE {
         DType::F16 | DType::BF16 => 1,
@@ -127,7 +128,7 @@ fn approximations<T: Sample + Floating + Promote<T, Output = T>>() -> Result<()>
         cos_pi: |x| sin_of_half_turns(x, 1.0);
         rsqrt: |x| 1.0 / x.sqrt();
     }
-    // Of 1 + e⁻ˣ in the type itself.
+    // The exponential and the sum 1 + e⁻ˣ are computed in the type itself.
     check1("sigmoid", sigmoid, ulps + 2, |a: T| {
         let e = back((-a.float()).exp()).float();
         back(1.0 / back(1.0 + e).float())
@@ -157,25 +158,25 @@ fn a_multiplied_sum_is_rounded_once() -> Result<()> {
         f64: f64::mul_add;
         f16: |a, b, c| f16::from_f64(a.to_f64() * b.to_f64() + c.to_f64());
     }
-    // Where `f32` and `bf16` would round one after the other; a GPU without the instruction rounds to odd in between.
+    // Here, two roundings, by `f32` and by `bf16`, would give another result. A GPU without the instruction rounds to odd in between.
     let make = |bits: u16| Tensor::from_slice(&stream, 1, &[bf16::from_bits(bits)]);
     let z = Tensor::<bf16>::zeros(&stream, 1)?;
-    // (1 + 1/128) (1 + 1/2) lies halfway between two values; a little is taken away.
+    // (1 + 1/128) (1 + 1/2) is halfway between two values. A small number is subtracted.
     let (one, factor, little) = (make(0x3f81)?, make(0x3fc0)?, make(0xaf80)?);
     z.assign(mul_add(&one, &factor, &little))?;
     assert_eq!(z.to_vec()?[0].to_bits(), 0x3fc1);
     assert!(z.ptx(mul_add(&one, &factor, &little), 75)?.contains("fma.rz.f64"));
     assert!(z.ptx(mul_add(&one, &factor, &little), 80)?.contains("fma.rn.bf16"));
-    // 259 - 2^-20 has more digits than `f32`, in which it is 259, halfway between 258 and 260.
+    // 259 - 2^-20 has more digits than `f32`. As `f32`, it is 259, halfway between 258 and 260.
     let [a, b, c] = [7.0, 37.0, -f32::powi(2.0, -20)].map(|x| make(bf16::from_f32(x).to_bits()));
     let (a, b, c) = (a?, b?, c?);
     z.assign(mul_add(&a, &b, &c))?;
     assert_eq!(z.to_vec()?, [bf16::from_f32(258.0)]);
-    // Nothing is rounded to nearest on the way.
+    // Nothing is rounded to nearest in between.
     let text = z.ptx(mul_add(&a, &b, &c), 75)?;
     assert!(["fma.rz.f64", "fma.rm.f64", "fma.rp.f64", "cvt.rz.f32.f64"].iter().all(|op| text.contains(op)), "{text}");
     assert!(["fma.rn", "add.rn", "mul.rn", "cvt.rn.f32.f64"].iter().all(|op| !text.contains(op)), "{text}");
-    // Without it, each operation is rounded.
+    // Without `mul_add`, each operation is rounded.
     let x = Tensor::from_slice(&stream, 1, &[1.0f32 + f32::EPSILON])?;
     let y = Tensor::zeros(&stream, 1)?;
     y.assign(&x * &x - (1.0 + 2.0 * f32::EPSILON))?;
@@ -199,11 +200,11 @@ fn contracted_sums_of_products_are_rounded_once() -> Result<()> {
                 ("z + x y", &z + &x * &y, &fused),
                 ("x y - z", &x * &y - &z, &|x, y, z| fused(x, y, -z)),
                 ("z - x y", &z - &x * &y, &|x, y, z| fused(-x, y, z)),
-                // The first product, of the other as it is rounded.
+                // The first product is contracted, with the other product rounded.
                 ("x y + y z", &x * &y + &y * &z, &|x, y, z| fused(x, y, y * z)),
-                // Deep inside, and where the product is needed too.
+                // The product is deep inside, or is also needed by itself.
                 ("sqrt(x y + z) - x y", sqrt(&x * &y + &z) - &x * &y, &|x, y, z| fused(-x, y, fused(x, y, z).sqrt())),
-                // No sum of a product.
+                // This is not a sum of a product.
                 ("(x + y) / z", (&x + &y) / &z, &|x, y, z| (x + y) / z),
             ];
             for (name, expr, reference) in cases {
@@ -214,12 +215,12 @@ fn contracted_sums_of_products_are_rounded_once() -> Result<()> {
         })*};
     }
     check!(f32 f64);
-    // Of integers there is nothing to round.
+    // For integers, nothing is rounded.
     let x = Tensor::from_slice(&stream, 2, &[i32::MAX, -7])?;
     let y = Tensor::zeros(&stream, 2)?;
     y.assign((&x * 3 + 1).contract())?;
     assert_eq!(y.to_vec()?, [i32::MAX.wrapping_mul(3).wrapping_add(1), -20]);
-    // Chains that are too long for recursion.
+    // These chains are too long for recursion.
     let one = Tensor::from_slice(&stream, 1, &[1.0f64])?;
     let sum = |length: usize| (0..length).fold(one.clone().expr(), |sum, _| sum + &one * constant(0.5)).contract();
     let total = Tensor::zeros(&stream, 1)?;

@@ -1,4 +1,4 @@
-//! Operators of integers and of `bool`.
+//! Tests operators of integers and of `bool`.
 
 use kernel_primitives::Result;
 use kernel_primitives::expr::*;
@@ -6,7 +6,7 @@ use kernel_primitives::expr::*;
 use super::{check_pairs, check1, check2, compares, pairs};
 use crate::{Sample, stream};
 
-/// A count that the type of what is shifted does not hold is more than it has bits, and so is a negative one.
+/// A count that does not fit in the type of the shifted value is more than the number of bits. So is a negative count.
 #[test]
 fn shifts_by_counts_of_other_types() -> Result<()> {
     macro_rules! check {
@@ -28,7 +28,7 @@ fn shifts_by_counts_of_other_types() -> Result<()> {
         i32 by i8 u64 i64;
         u64 by i8 u32 i64;
     }
-    // One count for all.
+    // All elements have one count.
     let stream = stream()?;
     let x = Tensor::from_slice(&stream, 3, &[1u8, 2, 255])?;
     let z = Tensor::uninit(&stream, 3)?;
@@ -42,7 +42,7 @@ macro_rules! integers {
         #[test]
         fn $name() -> Result<()> {
             type T = $t;
-            /// Pairs whose second is not 0.
+            /// Returns pairs whose second value is not 0.
             fn divisors() -> (Vec<T>, Vec<T>) {
                 let (a, b) = pairs::<T>();
                 a.into_iter().zip(b).filter(|pair| pair.1 != 0).unzip()
@@ -67,7 +67,7 @@ macro_rules! integers {
             check2("&", |a, b| a & b, 0, |a: T, b: T| a & b)?;
             check2("|", |a, b| a | b, 0, |a: T, b: T| a | b)?;
             check2("^", |a, b| a ^ b, 0, |a: T, b: T| a ^ b)?;
-            // By as many bits as there are or more: as that many shifts by one. A negative number is many.
+            // A shift by the number of bits or more is the same as that many shifts by one. A negative number counts as a large number.
             let by = |b: T| -> u32 { u32::try_from(b).unwrap_or(u32::MAX).min(200) };
             check2("<<", |a, b| a << b, 0, move |a: T, b: T| (0..by(b)).fold(a, |a, _| a.wrapping_add(a)))?;
             check2(">>", |a, b| a >> b, 0, move |a: T, b: T| (0..by(b)).fold(a, |a, _| a >> 1))?;
@@ -78,7 +78,7 @@ macro_rules! integers {
             check1("relu", relu, 0, |a: T| a.max(0))?;
             check1("clamp", |a| clamp(a, 3, 100), 0, |a: T| a.clamp(3, 100))?;
             compares::<T>()?;
-            // Numbers on either side.
+            // Numbers may be on either side.
             check1("7 - x", |a| 7 - a, 0, |a: T| (7 as T).wrapping_sub(a))?;
             check1("x + 7", |a| a + 7, 0, |a: T| a.wrapping_add(7))?;
             check1("x >> 2", |a| a >> scalar(2u8), 0, |a: T| a >> 2)?;

@@ -1,4 +1,4 @@
-//! Every operator and function, of every element type, against Rust's own arithmetic and `libm`.
+//! Tests every operator and function, for every element type, against Rust's own arithmetic and `libm`.
 
 mod assignments;
 mod floats;
@@ -12,7 +12,7 @@ pub(crate) use floats::sin_of_half_turns;
 
 use crate::{Sample, assert_near, stream};
 
-/// All pairs of samples: the first of each, and the second.
+/// Returns all pairs of samples: the first values, and the second values.
 fn pairs<T: Sample>() -> (Vec<T>, Vec<T>) {
     let samples = T::samples();
     samples.iter().flat_map(|&a| samples.iter().map(move |&b| (a, b))).unzip()
@@ -57,7 +57,7 @@ fn check1<T: Sample, O: Sample>(
     check_pairs(name, (samples.clone(), samples), |x, _: Expr<T>| expression(x), ulps, |a, _| reference(a))
 }
 
-/// Comparisons and what rests on them, of every type.
+/// Tests comparisons, and operators that use them, for every type.
 fn compares<T: Sample + PartialOrd + Promote<T, Output = T>>() -> Result<()> {
     check2("==", eq, 0, |a: T, b| a == b)?;
     check2("!=", ne, 0, |a: T, b| a != b)?;

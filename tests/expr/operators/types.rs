@@ -1,4 +1,4 @@
-//! Conversions, and the types in which operands meet.
+//! Tests conversions, and the common types of operands.
 
 use half::{bf16, f16};
 use kernel_primitives::Result;
@@ -42,7 +42,7 @@ fn operands_of_two_types_meet_in_their_common_type() -> Result<()> {
     Ok(())
 }
 
-/// Compares an operator of two types with that of their common type.
+/// Compares an operator of two types with the operator of their common type.
 fn check_promotion<A: Sample + Promote<B, Output = C>, B: Sample, C: Sample + Promote<C, Output = C>>(
     mixed: impl Fn(Expr<A>, Expr<B>) -> Expr<C>,
     common: impl Fn(Expr<C>, Expr<C>) -> Expr<C>,

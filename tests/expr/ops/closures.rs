@@ -1,4 +1,4 @@
-//! Operators by closures: what they compute, and what they cannot keep or hold.
+//! Tests operators by closures: their results, and the values that they cannot keep or hold.
 
 use half::f16;
 use kernel_primitives::expr::*;
@@ -11,7 +11,7 @@ use crate::{assert_error, stream};
 #[test]
 fn closures_are_operators() -> Result<()> {
     let stream = stream()?;
-    // 1 / (2 − x) of any type of floats; the numbers have the type of x.
+    // This is 1 / (2 − x) for any type of floats. The numbers have the type of x.
     let f = Operator::new("f", 1, |x| 1 / (2.0 - &x[0]) % 8 + (-&x[0]).exp() * (&x[0] - &x[0]));
     let data = [0.0, 1.0, 1.5, 1.75];
     let expected = [0.5, 1.0, 2.0, 4.0];
@@ -26,14 +26,14 @@ fn closures_are_operators() -> Result<()> {
     let cast = Operator::new("cast", 1, |x| (x[0].cast(DType::F64) * 0.5).floor().cast(DType::I8));
     let x = Memory::from_slice(&stream, &[5, -5, 300])?;
     assert_eq!(apply::<i32>(&cast, 3, &[x])?, [2, -3, 127]);
-    // An input that is not used, and one that is used often.
+    // One input is not used, and one is used often.
     let last = Operator::new("last", 3, |x| &x[2] + &x[2] * &x[2]);
     let x = Memory::from_slice(&stream, &[1u32, 2, 3])?;
     assert_eq!(apply::<u32>(&last, 3, &[x.clone(), x.clone(), x])?, [2, 6, 12]);
     Ok(())
 }
 
-/// A closure can keep a value, and use it where the input is of another type, or is none.
+/// A closure can keep a value, and use it if the input has another type, or if there is no input.
 #[test]
 fn values_of_another_operator() -> Result<()> {
     let kept = std::sync::Arc::new(std::sync::Mutex::new(None));
@@ -50,12 +50,12 @@ fn values_of_another_operator() -> Result<()> {
         let plan = Plan::new(&second, &wide, &inputs);
         assert_error(plan, ExpressionErrorKind::BadDtype, &["`second`", "another plan"]);
     }
-    // Of the same number and type too.
+    // The value is also refused if the input has the same number and type.
     for inputs in [[wide; 2], [narrow, wide]] {
         let plan = Plan::new(&second, &wide, &inputs);
         assert_error(plan, ExpressionErrorKind::BadDtype, &["`second`", "another plan"]);
     }
-    // What is no input is of no plan.
+    // A value that is not an input does not belong to a plan.
     let scale = Value::scalar(2.0f64);
     let doubled = Operator::new("doubled", 1, move |x| &x[0] * &scale);
     Plan::new(&doubled, &wide, &[wide])?;
@@ -83,7 +83,7 @@ fn numbers_that_a_type_does_not_hold() -> Result<()> {
         for (number, holds) in [(least, true), (end, false), (2.0 * end, false), (f64::INFINITY, false)] {
             assert_eq!(plan(number).is_ok(), holds, "{number} as {dtype}");
         }
-        // The largest whole number of a float below the end, if it is one.
+        // This is the largest whole number of a float below the end, if it is a whole number.
         assert_eq!(plan(last).is_ok(), last.fract() == 0.0, "{last} as {dtype}");
         assert!(plan(f64::NAN).is_err(), "{dtype}");
     }

@@ -1,4 +1,4 @@
-//! Operands of several types in one memory, and adopted memory.
+//! Tests operands of several types in one memory, and adopted memory.
 
 use kernel_primitives::expr::*;
 use kernel_primitives::ops::{Memory, Operator, Plan, TensorDesc};
@@ -30,7 +30,7 @@ fn operands_of_many_types_in_one_memory() -> Result<()> {
     Ok(())
 }
 
-/// Memory of the library begins on boundaries of 256 bytes; adopted memory, which the emulator has none of, anywhere.
+/// Memory of the library begins at multiples of 256 bytes. Adopted memory, which the emulator does not have, may begin anywhere.
 #[test]
 fn adopted_bytes_begin_between_two_elements() -> Result<()> {
     let stream = stream()?;
@@ -38,7 +38,7 @@ fn adopted_bytes_begin_between_two_elements() -> Result<()> {
         return Ok(());
     }
     let owner = stream.buffer_from(&[1u8; 256])?;
-    // SAFETY: inside memory that outlives it, and on this stream.
+    // SAFETY: the memory is inside memory that outlives it, and is used on this stream.
     let bytes = unsafe { Buffer::<u8>::from_raw_borrowed(&stream, owner.address() + 1, 64)? };
     let memory = Memory::from_buffer(bytes);
     let copy = |dtype| {
@@ -62,7 +62,7 @@ fn adopted_bytes_begin_between_two_elements() -> Result<()> {
     stream.synchronize()
 }
 
-/// Operands of several types in one memory are apart if their bytes are, and one where they have the same size.
+/// Operands of several types in one memory are apart if their bytes are apart. They are the same operand if they have the same size.
 #[test]
 fn records_in_one_memory() -> Result<()> {
     let stream = stream()?;
@@ -74,7 +74,7 @@ fn records_in_one_memory() -> Result<()> {
     add.run(&stream, memory.at_byte(0), &[memory.at_byte(0), memory.at_byte(4)])?;
     let expected: Vec<u8> = (0..6u8).flat_map(|i| [100 + 2 * i, 0, 0, 0, 100 + i, 1, 2, 3]).collect();
     assert_eq!(memory.to_vec::<u8>()?, expected);
-    // Another type of the same size, in place.
+    // Another type has the same size, in place.
     let floats = TensorDesc::new(DType::F32, 6, &[2])?;
     let cast = Plan::new(&Operator::named("cast")?, &floats, &[words])?;
     cast.run(&stream, memory.at_byte(0), &[memory.at_byte(0)])?;

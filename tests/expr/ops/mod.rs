@@ -1,4 +1,4 @@
-//! Operators with descriptors.
+//! Tests operators with descriptors.
 
 mod closures;
 mod memory;
@@ -10,7 +10,7 @@ use kernel_primitives::ops::{Memory, OperandStart, Operator, Plan, TensorDesc};
 
 use crate::{Sample, stream};
 
-/// Runs an operator on all of `inputs`, each one memory, with an output of type `O`.
+/// Runs an operator on all of `inputs`, one memory for each, with an output of type `O`.
 fn apply<O: Sample>(operator: &Operator, len: usize, inputs: &[Memory]) -> Result<Vec<O>> {
     let stream = stream()?;
     let desc = |dtype| TensorDesc::contiguous(dtype, len);

@@ -1,4 +1,4 @@
-//! Operators by name: what they compute, and of which types.
+//! Tests operators by name: their results and their types.
 
 use half::{bf16, f16};
 use kernel_primitives::expr::*;
@@ -8,7 +8,7 @@ use kernel_primitives::{Error, ExpressionErrorKind, Result};
 use super::apply;
 use crate::{Sample, assert_error, assert_near, stream};
 
-/// Pairs of samples, without such as divide by zero.
+/// Returns pairs of samples, without those that divide by zero.
 fn pairs<T: Sample>() -> (Vec<T>, Vec<T>) {
     let all = T::samples();
     let pairs = all.iter().flat_map(|&a| all.iter().map(move |&b| (a, b)));
@@ -31,7 +31,7 @@ fn same<T: Sample, O: Sample>(name: &str, expression: &dyn Fn(Expr<T>, Expr<T>) 
 
 #[test]
 fn named_operators_are_those_of_expressions() -> Result<()> {
-    // Of the tables that expressions and operators are made of.
+    // These tables also make the expressions and the operators.
     macro_rules! check {
         (Floating $($f:tt)*) => { check!(@of (f16 bf16 f32 f64) $($f)*) };
         ($class:ident $($f:tt)*) => { check!(@of (f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64) $($f)*) };
@@ -83,7 +83,7 @@ fn named_operators_are_those_of_expressions() -> Result<()> {
     Ok(())
 }
 
-/// Counts that the type of what is shifted does not hold are more than it has bits.
+/// A count that does not fit in the type of the shifted value is more than the number of bits.
 #[test]
 fn shifts_by_counts_of_wider_types() -> Result<()> {
     let stream = stream()?;

@@ -1,4 +1,4 @@
-//! Descriptors and plans: strides, what cannot be, where plans run.
+//! Tests descriptors and plans: strides, refused values, and the devices where plans run.
 
 use half::{bf16, f16};
 use kernel_primitives::expr::*;
@@ -8,7 +8,7 @@ use kernel_primitives::{Error, ExpressionErrorKind, Result};
 use crate::cases::STRIDED;
 use crate::{Sample, Wide, assert_error, assert_near, numbers, stream};
 
-/// The elements from the first to the last of a layout.
+/// Returns the number of elements from the first to the last of a layout.
 fn span(shape: &[usize], strides: &[isize]) -> usize {
     shape.iter().zip(strides).map(|(&extent, &stride)| (extent - 1) * stride as usize).sum::<usize>() + 1
 }
@@ -162,14 +162,14 @@ fn plans_are_shared_captured_and_run_on_tensors() -> Result<()> {
     let graph = stream.capture(|captured| plan.run(captured, &z, &[(&x).into(), y.at(1)]))?;
     graph.launch(&stream)?;
     assert_eq!(z.to_vec::<i64>()?, expected);
-    // Of nothing, anywhere.
+    // If there are no elements, they may be anywhere.
     let nothing = TensorDesc::contiguous(DType::I64, [0, 3])?;
     let plan = Plan::new(&Operator::named("copy")?, &nothing, &[nothing])?;
     plan.run(&stream, z.at(6), &[z.at(6)])?;
     Ok(())
 }
 
-/// What elements and strides cannot be is said when they are described, whatever is done with them.
+/// Impossible elements and strides are errors when they are described, before any use.
 #[test]
 fn descriptors_of_more_than_memory_holds() -> Result<()> {
     let new = |shape: &[usize], strides: &[isize]| TensorDesc::new(DType::F64, shape, strides);
@@ -188,7 +188,7 @@ fn descriptors_of_more_than_memory_holds() -> Result<()> {
         );
     }
     assert_error(TensorDesc::contiguous(DType::F64, 1usize << 61), ExpressionErrorKind::BadStrides, &["f64[2305843"]);
-    // Strides that are never taken, and elements that are repeated, may be any.
+    // Strides that are never taken may have any size, and so may the number of repeated elements.
     let stream = stream()?;
     let x = Memory::from_slice(&stream, &[5.0f64])?;
     let y = Memory::zeros(&stream, DType::F64, 3)?;

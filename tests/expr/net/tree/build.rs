@@ -1,4 +1,4 @@
-//! Trees as expressions: the operators of each type, and each node built once.
+//! Builds trees as expressions. Each type has its operators, and each node is built once.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use crate::Sample;
 use crate::net::reference::{Approximate, Compare, One, Two};
 use crate::net::with;
 
-/// A type with its operators as expressions.
+/// A type, with its operators as expressions.
 pub(in crate::net) trait Typed: Sample + Promote<Self, Output = Self> {
     fn one(op: One, a: Expr<Self>) -> Expr<Self>;
     fn two(op: Two, a: Expr<Self>, b: Expr<Self>) -> Expr<Self>;
@@ -170,12 +170,12 @@ floats! {
     f64: |x| call(sin_f64::info(), (x,)), |n, s| if n { normal(s) } else { uniform(s) };
 }
 
-/// The same value, of the same type under another name.
+/// Returns the same value, with the same type under another name.
 fn same<A: 'static, B: 'static>(value: A) -> B {
     *(Box::new(value) as Box<dyn Any>).downcast().expect("one type")
 }
 
-/// Expressions of nodes, each built once.
+/// The expressions of nodes. Each is built once.
 pub(in crate::net) struct Builder<'a> {
     operands: &'a Operands<'a>,
     built: HashMap<*const Node, Box<dyn Any>>,

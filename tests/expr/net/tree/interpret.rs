@@ -1,4 +1,4 @@
-//! The values of trees: in plain Rust, with what the device computes where an operator is only near its reference.
+//! Computes the values of trees in plain Rust. If an operator is only near its reference, it uses the value that the device computes.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -84,7 +84,7 @@ impl<'a> Interpreter<'a> {
         })
     }
 
-    /// What the device computes of an operator alone, which is near `expected`: with that, the rest is exact.
+    /// Returns the value that the device computes for a single operator. It is near `expected`, and with it, the rest is exact.
     fn as_computed(
         &self,
         node: &Node,
@@ -117,7 +117,7 @@ impl<'a> Interpreter<'a> {
     }
 }
 
-/// The number of an element, of Philox's draws.
+/// Returns the random number of an element, from Philox's draws.
 fn random(dtype: DType, normal: bool, seed: u64, i: usize) -> Wide {
     let draw = |each: usize| Philox::new(seed, 0).skip((i / each) as u64).draw();
     Wide::Float(match (dtype, normal) {

@@ -1,4 +1,4 @@
-//! Random trees: drawn without types, given types, built as expressions and interpreted.
+//! Random trees. They are drawn without types, get types, and are built as expressions and interpreted.
 
 mod build;
 mod interpret;
@@ -17,7 +17,7 @@ use super::reference::{self, COMPARE, Compare, One, Two};
 use super::with;
 use crate::{Sample, Wide};
 
-/// What a generator draws. Any of it is an expression: numbers are taken modulo what there is, operands are cast.
+/// The form that a generator draws. Every form is an expression: numbers are taken modulo their limits, and operands are cast.
 #[derive(Clone, Debug)]
 pub(super) enum Sketch {
     Leaf(u8),
@@ -36,7 +36,7 @@ pub(super) enum Sketch {
     Cast(u8, Box<Sketch>),
     IsNan(Box<Sketch>),
     Two(u8, Box<[Sketch; 2]>),
-    /// Of one operand twice.
+    /// An operator of one operand twice.
     Both(u8, Box<Sketch>),
     Compare(u8, Box<[Sketch; 2]>),
     Select(Box<[Sketch; 3]>),
@@ -84,7 +84,7 @@ enum Kind {
         value: Wide,
         constant: bool,
     },
-    /// Of the whole, or along an axis.
+    /// The number in the whole, or the index along an axis.
     Index(Option<usize>),
     Random {
         normal: bool,
@@ -100,13 +100,13 @@ enum Kind {
     Gather(usize),
 }
 
-/// What leaves can be.
+/// The operands that leaves can be.
 pub(super) struct Operands<'a> {
     pub(super) stream: &'a Stream,
     pub(super) shape: &'a [usize],
-    /// Views that broadcast to the shape.
+    /// The views that broadcast to the shape.
     pub(super) leaves: &'a [Lie],
-    /// Vectors.
+    /// The vectors that are gathered from.
     pub(super) tables: &'a [Lie],
 }
 
@@ -123,7 +123,7 @@ fn number(value: i128, dtype: DType) -> Rc<Node> {
 }
 
 impl Operands<'_> {
-    /// The expression of a sketch.
+    /// Returns the expression of a sketch.
     pub(super) fn typed(&self, sketch: &Sketch) -> Rc<Node> {
         match sketch {
             Sketch::Leaf(at) if !self.leaves.is_empty() => {
@@ -184,7 +184,7 @@ impl Operands<'_> {
                     return index;
                 }
                 let at = usize::from(*table) % self.tables.len();
-                // Inside the table: a `u8` counts few enough elements.
+                // The index is inside the table, because a `u8` counts few enough elements.
                 let index =
                     if index.dtype.is_integer() && index.dtype != DType::I8 { index } else { cast(index, DType::U8) };
                 let len = number(self.tables[at].places.len() as i128, index.dtype);
@@ -195,7 +195,7 @@ impl Operands<'_> {
     }
 }
 
-/// An operator of two values, of the first one's type. No integer is divided by zero.
+/// Makes an operator of two values, with the type of the first. No integer is divided by zero.
 fn two(op: u8, a: Rc<Node>, b: Rc<Node>) -> Rc<Node> {
     let (dtype, mut b) = (a.dtype, cast(b, a.dtype));
     let op = reference::two(dtype, op);
