@@ -1,5 +1,5 @@
-//! The kernels that expressions are written as: ptxas takes them for every architecture that is built, their accesses are as wide as
-//! they can be, and they spill nothing.
+//! Tests the kernels of expressions. ptxas must take them for every architecture that is built. Their accesses must be as wide as possible,
+//! and they must not spill.
 
 #![cfg(feature = "cuda")]
 
@@ -12,16 +12,16 @@ use kernel_primitives::kernels::functions;
 use kernel_primitives::{Device, Result, Stream};
 use primitives_build::Toolchain;
 
-/// Kernels by name, of whatever architecture.
+/// The kernels by name, for any architecture.
 struct Kernels {
     tools: Toolchain,
-    /// The architectures that the library's kernels are built for, and its functions, which kernels of expressions call: all four,
-    /// unless `KERNEL_PRIMITIVES_ARCHS` names fewer.
+    /// The architectures of the library's kernels and of its functions, which kernels of expressions call. These are all four, unless
+    /// `KERNEL_PRIMITIVES_ARCHS` names fewer.
     built: Vec<u32>,
     failures: Vec<String>,
 }
 
-/// The bytes of registers stored and loaded that each function has too many of, one after another, as ptxas reports them.
+/// Returns the bytes of spilled registers that each function stores and loads, one after another, as ptxas reports them.
 fn spills(report: &str) -> Vec<u32> {
     let lines = report.lines().filter(|line| line.contains("spill"));
     let parts = lines.flat_map(|line| line.split(',')).filter(|part| part.contains("spill"));
@@ -46,7 +46,7 @@ impl Kernels {
         Self { tools: Toolchain::find().expect("the tools of the build"), built, failures: Vec::new() }
     }
 
-    /// Assembles a kernel for these architectures; `check` says what is wrong with its text.
+    /// Assembles a kernel for these architectures. `check` returns whether its text is right.
     fn kernel(&mut self, name: &str, text: impl Fn(u32) -> Result<String>, check: impl Fn(&str) -> bool) -> Result<()> {
         for &arch in &self.built {
             let text = text(arch)?;
@@ -82,7 +82,7 @@ fn stream() -> Stream {
     Device::emulator().stream().expect("a stream of the emulator")
 }
 
-/// Accesses of 16 bytes, for as many operands.
+/// Returns whether the text has accesses of 16 bytes, for this number of operands.
 fn wide(text: &str, loads: usize) -> bool {
     let vectors = |space: &str| {
         text.matches(&format!("{space}.v4.b32")).count()
@@ -103,7 +103,7 @@ fn rows_of_every_type_are_read_by_16_bytes() -> Result<()> {
             kernels.kernel(&name("add"), |arch| a.ptx(&b + &c, arch), |text| wide(text, 2))?;
             kernels.kernel(&name("row"), |arch| a.ptx(&b + c.slice(0)?, arch), |text| wide(text, 2))?;
             kernels.kernel(&name("column"), |arch| a.ptx(&b * c.slice((.., 0..1))?, arch), |text| wide(text, 1))?;
-            // Of bytes eight at once, since so many divisions take many registers.
+            // A thread takes eight bytes at once, because divisions take many registers.
             let bytes = size_of::<$t>() == 1;
             kernels.kernel(
                 &name("rest"),
@@ -153,7 +153,7 @@ fn fused_and_turned_kernels_spill_nothing() -> Result<()> {
         |arch| a.ptx(pow(exp(&b), tanh(&c)) + erf(&d) * atan2(&e, &f) + ln(abs(&b)) + normal::<f32>(1), arch),
         |text| wide(text, 5),
     )?;
-    // Through shared memory, and in rows on both sides.
+    // The transpose goes through shared memory, with rows on both sides.
     kernels.kernel(
         "transpose",
         |arch| a.ptx(b.t(), arch),
@@ -162,11 +162,11 @@ fn fused_and_turned_kernels_spill_nothing() -> Result<()> {
     kernels.kernel(
         "normal",
         |arch| a.ptx(normal::<f32>(1), arch),
-        // In place, by fused multiplications; the one call is for what no vector takes.
+        // This is in place, with fused multiplications. The one call is for the elements after the last vector.
         |text| text.matches("call (").count() == 1 && text.contains("fma.rn.f32") && wide(text, 0),
     )?;
     kernels.kernel("symmetric", |arch| a.ptx(&b * b.t() + &c, arch), |text| text.contains("bar.sync"))?;
-    // Before sm_80 by `f64`.
+    // Before sm_80, this uses `f64`.
     let [x, y, z] = [0; 3].map(|_| Tensor::<bf16>::zeros(&stream, 4096).unwrap());
     kernels.kernel("mul_add.bf16", |arch| x.ptx(mul_add(&x, &y, &z), arch), |text| wide(text, 3))?;
     let table = Tensor::<f32>::zeros(&stream, 100)?;
@@ -182,7 +182,7 @@ fn fused_and_turned_kernels_spill_nothing() -> Result<()> {
         |_| true,
     )?;
     let views = [a.slice((1.., 3..))?, b.slice((1.., 3..))?];
-    // No access is wider than what its address is a multiple of.
+    // No access is wider than the alignment of its address.
     kernels.kernel("unaligned", |arch| views[0].ptx(&views[1] + 1.0, arch), |text| !text.contains("global.v"))?;
     kernels.finish();
     Ok(())
@@ -194,7 +194,7 @@ fn stencils_of_every_type_and_boundary_spill_nothing() -> Result<()> {
     macro_rules! types {
         ($($t:ty: $outside:expr),*) => {$({
             let [y, x] = [0; 2].map(|_| Tensor::<$t>::zeros(&stream, [64, 1024]).unwrap());
-            // No multiple of a vector, and not at its beginning.
+            // Rows are not multiples of a vector, and do not begin at the memory's beginning.
             let odd = |x: &Tensor<$t>| x.slice((1.., 3..)).unwrap();
             for (name, boundary) in [
                 ("clamp", Boundary::Clamp),
@@ -210,7 +210,7 @@ fn stencils_of_every_type_and_boundary_spill_nothing() -> Result<()> {
                     })
                 };
                 let name = |what: &str| format!("stencil.{what}.{name}.{}", <$t as Scalar>::DTYPE);
-                // The row itself and those beside it.
+                // A thread reads the row itself and the rows beside it.
                 kernels.kernel(&name("five"), |arch| y.ptx(most(&x), arch), |text| wide(text, 3))?;
                 kernels.kernel(
                     &name("odd"),
@@ -235,7 +235,7 @@ fn steps_of_every_type_and_boundary_spill_nothing() -> Result<()> {
     macro_rules! types {
         ($($t:ty: $outside:expr),*) => {$({
             let [y, x] = [0; 2].map(|_| Tensor::<$t>::zeros(&stream, [2048, 1024]).unwrap());
-            // Four elements a lane, two of 8 bytes.
+            // A lane has four elements, or two elements of 8 bytes.
             let in_vectors = |text: &str| match size_of::<$t>() {
                 1 => text.contains("ld.global.b32") && text.contains("st.global.b32"),
                 2 => text.contains("ld.global.v2.b32") && text.contains("st.global.v2.b32"),
@@ -268,12 +268,12 @@ fn steps_of_every_type_and_boundary_spill_nothing() -> Result<()> {
     Ok(())
 }
 
-/// Along rows alone, with another tensor, and where no vectors are.
+/// Neighbours are along rows only, another tensor is read, or rows have no vectors.
 #[test]
 fn steps_of_other_forms_spill_nothing() -> Result<()> {
     let (stream, mut kernels) = (stream(), Kernels::new());
     let [y, x, f] = [0; 3].map(|_| Tensor::<f32>::zeros(&stream, [2048, 1024]).unwrap());
-    // No multiple of a vector, and not at its beginning.
+    // Rows are not multiples of a vector, and do not begin at the memory's beginning.
     let odd = |x: &Tensor<f32>| x.slice((1.., 3..)).unwrap();
     let shuffles = |text: &str| text.contains("shfl.sync");
     for (name, boundary) in
@@ -297,13 +297,13 @@ fn steps_of_other_forms_spill_nothing() -> Result<()> {
     Ok(())
 }
 
-/// The loads of four elements, and of one.
+/// Returns the number of loads of four elements, and of one element.
 fn loads(text: &str) -> (usize, usize) {
     let text = text.replace("global.nc", "global");
     (text.matches("ld.global.v4").count(), text.matches("ld.global.f32").count())
 }
 
-/// A thread has a vector in several rows where there are many, and reads the rows that these have in common once.
+/// If there are many rows, a thread has a vector in several rows. It reads the rows that these have in common once.
 #[test]
 fn rows_of_stencils_share_what_is_around_them() -> Result<()> {
     let (stream, mut kernels) = (stream(), Kernels::new());
@@ -316,14 +316,15 @@ fn rows_of_stencils_share_what_is_around_them() -> Result<()> {
     ] {
         let [y, x] = [0; 2].map(|_| Tensor::<f32>::zeros(&stream, [2048, 1024]).unwrap());
         let five = || stencil(&x, boundary, |n| n.at([-1, 0]) + n.at([1, 0]) + n.at(-1) + n.at(1) - 4.0 * n.at(0));
-        // Four rows, one above and one below; of each of the four one element to each side.
+        // A thread reads four rows, one row above and one below. For each of the four rows, it reads one element on each side.
         kernels.kernel(&format!("rows.five.{name}"), |arch| y.ptx(five(), arch), |text| loads(text) == (6, 8))?;
         let [y, x] = [0; 2].map(|_| Tensor::<f32>::zeros(&stream, [64, 128, 256]).unwrap());
         let seven = || {
             let axes = |n: &Neighbours<f32>, by| n.at([by, 0, 0]) + n.at([0, by, 0]) + n.at(by);
             stencil(&x, boundary, |n| axes(n, -1) + axes(n, 1) - 6.0 * n.at(0))
         };
-        // Four rows, one above, one below, and four before and behind, each row's after the stores of those before it.
+        // A thread reads four rows, one above, one below, and four before and behind. It reads the neighbours of each row after the stores
+        // of the rows before it.
         kernels.kernel(
             &format!("rows.seven.{name}"),
             |arch| y.ptx(seven(), arch),
@@ -337,12 +338,12 @@ fn rows_of_stencils_share_what_is_around_them() -> Result<()> {
     Ok(())
 }
 
-/// Each element around a vector is read once, by a vector unless it is the only one of its 16 bytes.
+/// Each element around a vector is read once. It is read by a vector, unless it is the only element of its 16 bytes.
 #[test]
 fn what_neighbours_have_in_common_is_read_once() -> Result<()> {
     let (stream, mut kernels) = (stream(), Kernels::new());
     let [y, x] = [0; 2].map(|_| Tensor::<f32>::zeros(&stream, 1 << 16).unwrap());
-    // The vector itself and one element to each side; or vectors of a tile, and at the ends of rows single elements.
+    // A thread reads the vector itself and one element on each side, or vectors of a tile. At the ends of rows, it reads single elements.
     for (width, vectors, single) in [(3, 1, 2), (9, 4, 4), (33, 4, 4)] {
         let weights = vec![0.5f32; width];
         let sums = || convolve(&x, &weights, width as isize / 2, Boundary::Clamp).contract();
@@ -352,7 +353,7 @@ fn what_neighbours_have_in_common_is_read_once() -> Result<()> {
             |text| loads(text) == (vectors, single),
         )?;
     }
-    // Of more elements than 31 bits count.
+    // There are more elements than 31 bits count.
     let many = x.slice(..1)?.broadcast_to(1 << 31)?;
     for (name, boundary, place) in
         [("constant", Boundary::Constant(1.0), "setp.lt.s64"), ("mirror", Boundary::Mirror, "max.s64")]
@@ -381,7 +382,7 @@ fn wide_rows_of_every_type_and_boundary_spill_nothing() -> Result<()> {
     macro_rules! types {
         ($($t:ty: $outside:expr),*) => {$({
             let [y, x] = [0; 2].map(|_| Tensor::<$t>::zeros(&stream, [4, 6144]).unwrap());
-            // No multiple of a vector, and not at its beginning.
+            // Rows are not multiples of a vector, and do not begin at the memory's beginning.
             let odd = |x: &Tensor<$t>| x.slice((1.., 3..)).unwrap();
             let through_shared = |text: &str| text.contains("ld.shared.v") && text.contains("st.shared.v");
             for (name, boundary) in [
@@ -420,12 +421,12 @@ fn wide_rows_of_every_type_and_boundary_spill_nothing() -> Result<()> {
     Ok(())
 }
 
-/// By the text: how often an instruction stands in it.
+/// The test counts how often an instruction is in the text.
 #[test]
 fn equal_parts_are_computed_once() -> Result<()> {
     let stream = stream();
     let [a, b, c, d] = [0; 4].map(|_| Tensor::<f64>::zeros(&stream, [7, 33]).unwrap());
-    // Rows that are no multiple of a vector: a thread has one element.
+    // Rows are not multiples of a vector, so a thread has one element.
     let view = |x: &Tensor<f64>| x.slice((.., ..32)).unwrap();
     let [a, b, c, d] = [a, b, c, d].map(|x| view(&x));
     let count = |expr: Expr<f64>, what: &str| -> Result<usize> {
@@ -439,13 +440,13 @@ fn equal_parts_are_computed_once() -> Result<()> {
     assert_eq!(count(sin(product()) * sin(product()) + square(sin(&b * &c)), "call ")?, 1);
     let shared = product();
     assert_eq!(count(shared.clone() * &shared, "mul.rn.f64")?, 2);
-    // Products that a sum takes are gone with it.
+    // If a sum takes its products, they are not computed alone.
     assert_eq!(count((product() + &d).contract(), "mul.rn.f64")?, 0);
     assert_eq!(count((product() + &d).contract(), "fma.rn.f64")?, 1);
     Ok(())
 }
 
-/// By the number of addresses.
+/// The test counts the addresses.
 #[test]
 fn what_is_computed_in_place_has_one_address() -> Result<()> {
     let stream = stream();

@@ -1,4 +1,5 @@
-//! DLPack: memory of others here, and of here elsewhere. The other side is `producer.rs`; `scripts/dlpack/check.py` has real ones.
+//! Tests DLPack: memory of other libraries here, and memory of this library elsewhere. The other library is `producer.rs`;
+//! `scripts/dlpack/check.py` has real libraries.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -29,7 +30,7 @@ fn an_array_of_others_is_a_tensor_in_its_memory() -> Result<()> {
     let x = Tensor::<f32>::from_dlpack(&stream, other)?;
     assert_eq!(*x.shape(), [2, 3]);
     x.mul_assign(scalar(2.0f32))?;
-    // SAFETY: the memory is there as long as the tensor, and no work uses it now.
+    // SAFETY: the memory exists as long as the tensor, and no work uses it now.
     assert_eq!(unsafe { [*data, *data.add(5)] }, [2.0, 12.0]);
     // SAFETY: as above.
     unsafe { *data.add(1) = -1.0 };
@@ -49,7 +50,7 @@ fn every_element_type_is_imported_and_exported() -> Result<()> {
         let (stream, count) = (emulator()?, Count::default());
         let x = Tensor::<T>::from_dlpack(&stream, produced(&values, &[2, 2], 0, &count))?;
         assert_eq!(x.to_vec()?, values);
-        // SAFETY: just exported, and nobody else has it.
+        // SAFETY: the tensor was just exported, and nobody else has it.
         let again = unsafe { DlpackTensor::from_raw(x.to_dlpack(&stream)?.into_raw())? };
         assert_eq!(again.dl_tensor().dtype, T::TYPE);
         let y = Tensor::<T>::from_dlpack(&stream, again)?;
@@ -99,7 +100,7 @@ fn strides_and_offsets_of_any_kind_are_imported() -> Result<()> {
     let single = import(&[1, 1], &[i64::MIN, i64::MAX], 4 * 3)?;
     assert_eq!(single.item()?, 3);
     assert_eq!(import(&[], &[], 4)?.item()?, 1);
-    // In a row again by a stride of its own.
+    // The elements are contiguous again, by a stride of their own.
     assert!(import(&[3, 4], &[4, 1], 0)?.as_slice().is_some());
     drop((transposed, turned, mixed, repeated, single));
     assert_eq!(count.get(), 7);
@@ -119,7 +120,7 @@ fn arrays_without_elements_need_no_memory() -> Result<()> {
         assert_eq!((x.len(), x.shape().rank()), (0, shape.len()));
         assert_eq!(x.to_vec()?, [0.0; 0]);
         x.fill(1.0)?;
-        // SAFETY: just exported, and nobody else has it.
+        // SAFETY: the tensor was just exported, and nobody else has it.
         let again = unsafe { DlpackTensor::from_raw(x.to_dlpack(&stream)?.into_raw())? };
         assert_eq!(again.into_buffer::<f64>(&stream)?.len(), 0);
     }
@@ -177,7 +178,7 @@ fn fields_that_make_no_sense_are_errors_that_name_them() -> Result<()> {
         tensor.strides = produced.with_strides(&[i64::MAX, i64::MAX]);
     });
     refused("lead out of the addresses", &[2], &|produced, tensor| tensor.strides = produced.with_strides(&[1 << 62]));
-    // Of so many bytes that 128 bits do not count them.
+    // There are so many bytes that 128 bits cannot count them.
     for stride in [i64::MIN, i64::MAX] {
         refused("lead out of the addresses", &[i64::MAX], &move |produced: &mut Produced, tensor: &mut DLTensor| {
             tensor.strides = produced.with_strides(&[stride]);
@@ -195,7 +196,7 @@ fn fields_that_make_no_sense_are_errors_that_name_them() -> Result<()> {
 
 #[test]
 fn pointers_that_are_null_and_other_versions_are_errors() {
-    // SAFETY: null, or just made.
+    // SAFETY: the pointers are null, or the structs were just made.
     unsafe {
         assert!(matches!(DlpackTensor::from_raw(null_mut()), Err(Error::Dlpack { .. })));
         assert!(matches!(DlpackTensor::from_raw_unversioned(null_mut()), Err(Error::Dlpack { .. })));
@@ -227,7 +228,7 @@ fn an_owner_that_needs_nothing_back_has_no_deleter() -> Result<()> {
         deleter: None,
     };
     let stream = emulator()?;
-    // SAFETY: all of it is there until the tensor is gone, and nobody else uses it.
+    // SAFETY: all of it exists until the tensor is dropped, and nobody else uses it.
     let other = unsafe { DlpackTensor::from_raw_unversioned(&raw mut managed)? };
     let x = Tensor::<i32>::from_dlpack(&stream, other)?;
     assert_eq!(x.to_vec()?, [1, 2, 3]);
@@ -238,13 +239,13 @@ fn an_owner_that_needs_nothing_back_has_no_deleter() -> Result<()> {
 fn the_older_form_is_imported_and_exported() -> Result<()> {
     let (stream, count) = (emulator()?, Count::default());
     let (produced, tensor) = Produced::new(&[1u16, 2, 3], &[3], &count);
-    // SAFETY: just made, and nobody else has it.
+    // SAFETY: the struct was just made, and nobody else has it.
     let other = unsafe { DlpackTensor::from_raw_unversioned(produced.unversioned(tensor))? };
     assert!(!other.is_read_only() && !other.is_copied());
     let x = Tensor::<u16>::from_dlpack(&stream, other)?;
     let managed = x.slice(AxisSlice::from(1..))?.to_dlpack(&stream)?.into_raw_unversioned()?;
     drop(x);
-    // SAFETY: a consumer's way with what was exported.
+    // SAFETY: a consumer uses exported memory in this way.
     unsafe {
         let tensor = (*managed).dl_tensor;
         assert_eq!((tensor.ndim, *tensor.shape, *tensor.strides), (1, 2, 1));
@@ -273,10 +274,10 @@ fn memory_is_given_back_once_after_the_last_view_and_the_last_graph() -> Result<
     assert_eq!(out.to_vec()?, [2, 4, 6]);
     drop(graph);
     assert_eq!(count.get(), 1);
-    // Nothing becomes of it.
+    // The tensor is not used.
     drop(produced(&[1, 2, 3], &[3], 0, &count));
     assert_eq!(count.get(), 2);
-    // A stream that captures has no order to import in.
+    // A stream that captures has no order for an import.
     let graph = stream.capture(|stream| {
         let imported = Tensor::<i32>::from_dlpack(stream, produced(&[1], &[1], 0, &count));
         assert!(matches!(imported, Err(Error::Adoption { .. })));
@@ -307,7 +308,7 @@ fn memory_is_given_back_on_another_thread() -> Result<()> {
             });
             scope.spawn(move || {
                 let managed = std::ptr::with_exposed_provenance_mut::<DLManagedTensorVersioned>(export);
-                // SAFETY: a consumer's way with what was exported: given back on any thread, while work is under way.
+                // SAFETY: a consumer uses exported memory in this way: it gives it back on any thread, while work is enqueued.
                 unsafe { (*managed).deleter.expect("one")(managed) };
             });
         }
@@ -344,18 +345,18 @@ fn memory_that_is_only_read_is_not_written() -> Result<()> {
     }
     assert_eq!(x.to_vec()?, [1.0, 2.0, 3.0]);
 
-    // Passed on, it stays so.
+    // The memory stays read-only if it is exported again.
     let refuse = x.to_dlpack(&stream)?.into_raw_unversioned().unwrap_err().to_string();
     assert!(refuse.contains("use `into_raw`"), "{refuse}");
-    // SAFETY: just exported; nobody writes it.
+    // SAFETY: the tensor was just exported, and nobody writes it.
     let again = unsafe { DlpackTensor::from_raw(x.to_dlpack(&stream)?.into_raw())? };
     assert!(again.is_read_only());
     assert!(matches!(again.into_buffer::<f32>(&stream), Err(Error::Dlpack { .. })));
     drop(x);
     assert_eq!(count.get(), 1);
-    // What repeats elements is exported to be read.
+    // A view that repeats elements is exported as read-only.
     let wide = out.slice(0)?.broadcast_to([5])?.to_dlpack(&stream)?.into_raw();
-    // SAFETY: just exported.
+    // SAFETY: the tensor was just exported.
     assert!(unsafe { DlpackTensor::from_raw(wide)? }.is_read_only());
     Ok(())
 }
@@ -390,7 +391,7 @@ fn what_is_exported_is_this_memory_with_its_layout() -> Result<()> {
     let view = x.slice((AxisSlice::from(..).by(-1), AxisSlice::from(1..)))?.t();
     let managed = view.to_dlpack(&stream)?.into_raw();
     drop(view);
-    // SAFETY: a consumer's way with what was exported.
+    // SAFETY: a consumer uses exported memory in this way.
     unsafe {
         let DLManagedTensorVersioned { version, flags, dl_tensor: tensor, .. } = &*managed;
         assert_eq!((version.major, *flags, tensor.byte_offset), (1, 0, 0));
@@ -398,14 +399,14 @@ fn what_is_exported_is_this_memory_with_its_layout() -> Result<()> {
         assert_eq!((tensor.ndim, tensor.dtype), (2, i64::TYPE));
         assert_eq!([*tensor.shape, *tensor.shape.add(1)], [3, 3]);
         assert_eq!([*tensor.strides, *tensor.strides.add(1)], [1, -4]);
-        // What others have written counts as written.
+        // Elements that others have written count as written.
         for at in [-8, -7, -6, -4, -3, -2, 0, 1, 2] {
             *tensor.data.cast::<i64>().offset(at) = at as i64;
         }
         assert_eq!(x.slice((.., AxisSlice::from(1..)))?.to_vec()?, [-8, -7, -6, -4, -3, -2, 0, 1, 2]);
         (*managed).deleter.expect("one")(managed);
     }
-    // As long as others have it, nobody has it alone.
+    // As long as others have the memory, this tensor does not have it alone.
     let mut x = Tensor::<i64>::zeros(&stream, 2)?;
     let export = x.to_dlpack(&stream)?;
     assert!(x.as_slice_mut().is_none());
@@ -420,7 +421,7 @@ fn memory_of_one_emulated_device_is_not_imported_on_another() -> Result<()> {
     let x = Tensor::from_slice(&streams[1], 4, &[1i32, 2, 3, 4])?;
     let export = || -> Result<DlpackTensor> {
         let raw = x.to_dlpack(&streams[1])?.into_raw();
-        // SAFETY: just exported, and nobody else has it.
+        // SAFETY: the tensor was just exported, and nobody else has it.
         unsafe { DlpackTensor::from_raw(raw) }
     };
     let refused = [
@@ -449,7 +450,7 @@ fn memory_with_an_owner_is_a_buffer_on_the_emulator() -> Result<()> {
     let adopt = |offset: u64, len: usize| {
         let mut owner = Owner(vec![1, 2, 3, 4], count.clone());
         let address = owner.0.as_mut_ptr().expose_provenance() as u64 + offset;
-        // SAFETY: the memory is the vector's, which goes with the buffer; what is not aligned is refused.
+        // SAFETY: the memory is the vector's, which the buffer owns. Memory that is not aligned is refused.
         unsafe { Buffer::<u32>::from_raw_owned(&stream, address, len, owner) }
     };
     let mut buffer = adopt(4, 3)?;
@@ -461,11 +462,11 @@ fn memory_with_an_owner_is_a_buffer_on_the_emulator() -> Result<()> {
     assert_eq!(count.get(), 1);
     assert!(matches!(adopt(2, 1), Err(Error::Adoption { .. })));
     assert_eq!(count.get(), 2);
-    // SAFETY: nothing is there, and nothing is used.
+    // SAFETY: there is no memory, and nothing is used.
     let none = unsafe { Buffer::<u32>::from_raw_owned(&stream, 0, 0, Owner(Vec::new(), count.clone()))? };
     assert_eq!(none.to_vec()?, [0; 0]);
     drop(none);
-    // SAFETY: it is refused.
+    // SAFETY: the call is refused.
     assert!(unsafe { Buffer::<u32>::from_raw_owned(&stream, 0, 1, Owner(Vec::new(), count.clone())) }.is_err());
     assert_eq!(count.get(), 4);
     Ok(())
@@ -478,12 +479,12 @@ fn memory_of_a_gpu_comes_and_goes_in_the_order_of_the_consumers_stream() -> Resu
     let x = Tensor::from_slice(&own, [2, 3], &[1.0f32; 6])?;
     x.mul_assign(scalar(2.0f32))?;
     assert!(matches!(x.to_dlpack(&emulator()?), Err(Error::WrongDevice { .. })));
-    // SAFETY: just exported, and consumed once.
+    // SAFETY: the tensor was just exported, and is consumed once.
     let other = unsafe { DlpackTensor::from_raw(x.t().to_dlpack(&others)?.into_raw())? };
     let DLDevice { device_type, device_id } = other.dl_tensor().device;
     assert_eq!((device_type, usize::try_from(device_id).ok()), (DLDevice::CUDA, gpu.ordinal()));
     assert!(matches!(Tensor::<f32>::from_dlpack(&emulator()?, other), Err(Error::Dlpack { .. })));
-    // SAFETY: as above; both sides are on one stream.
+    // SAFETY: as above; both libraries use one stream.
     let other = unsafe { DlpackTensor::from_raw(x.to_dlpack(&others)?.into_raw())? };
     let y = Tensor::<f32>::from_dlpack(&others, other)?;
     y.add_assign(scalar(1.0f32))?;

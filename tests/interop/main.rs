@@ -1,4 +1,4 @@
-//! Arrays from and for other libraries: the twin of `src/interop`.
+//! Tests arrays from and for other libraries, the code of `src/interop`.
 
 #![allow(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! Arrays of the crate `ndarray`, with and without a copy.
+//! Tests arrays of the crate `ndarray`, with and without a copy.
 
 use std::sync::mpsc;
 use std::thread;
@@ -55,7 +55,7 @@ fn arrays_of_any_strides_go_to_a_device_and_back() -> Result<()> {
         assert_eq!(tensor.t().to_ndarray::<IxDyn>()?, view.t());
         assert_eq!(from_slice::<_, IxDyn>(view.shape(), &to_buffer(&stream, &view)?)?, view);
     }
-    // An axis that repeats, in a Fortran array.
+    // An axis repeats, in a Fortran array.
     let fortran = Array2::from_shape_fn((1, 3).f(), |(_, j)| j as i64);
     let wide = fortran.broadcast((4, 3)).expect("it broadcasts");
     assert_eq!(Tensor::from_ndarray(&stream, &wide)?.to_ndarray::<Ix2>()?, wide);
@@ -149,7 +149,7 @@ fn views_show_the_tensors_own_memory() -> Result<()> {
         assert_eq!(view.strides(), [-4, 2]);
         assert_eq!(view.as_ptr().addr(), address + 9 * 4);
     })?;
-    // An axis that repeats is seen, and not written.
+    // An axis that repeats can be read, but not written.
     let wide = x.slice((1, ..))?.broadcast_to([5, 4])?;
     assert_eq!(wide.with_ndarray(|view| (view.strides()[0], view.sum()))?, (0, 5 * 22));
     refused(wide.with_ndarray_mut(|_| ()), ExpressionErrorKind::BadStrides, "repeats elements");
@@ -158,7 +158,7 @@ fn views_show_the_tensors_own_memory() -> Result<()> {
         ExpressionErrorKind::BadStrides,
         "repeats elements",
     );
-    // No element is there twice, but `ndarray` cannot tell.
+    // No element occurs twice, but `ndarray` cannot see this.
     let woven = Tensor::<i32>::zeros(&stream, 8)?.as_strided([3, 2], &[2, 3])?;
     refused(woven.with_ndarray_mut(|_| ()), ExpressionErrorKind::BadStrides, "interleave");
     woven.fill(1)?;
@@ -188,17 +188,17 @@ fn views_without_elements_have_their_shape_and_no_memory() -> Result<()> {
         x.t().with_ndarray(|view| assert_eq!(view.ndim(), shape.len()))?;
         assert_eq!(x.to_ndarray::<IxDyn>()?.shape(), shape);
     }
-    // The end of a memory, turned round.
+    // This is the end of a memory, reversed.
     let x = Tensor::from_slice(&stream, 4, &[1u16, 2, 3, 4])?;
     let none = x.slice(AxisSlice::from(4..).by(-1))?;
     let none = if none.is_empty() { none } else { x.slice(4..)? };
     none.with_ndarray(|view| assert_eq!(view.len(), 0))?;
-    // With extents that `ndarray` cannot count, though there are no elements.
+    // `ndarray` cannot count these extents, although there are no elements.
     let huge = Tensor::<u8>::zeros(&stream, [1 << 40, 0, 1 << 40])?;
     refused(huge.with_ndarray(|_| ()), ExpressionErrorKind::BadShape, "multiply to more than can be counted");
     refused(huge.with_ndarray_mut(|_| ()), ExpressionErrorKind::BadShape, "multiply to more than can be counted");
     refused(huge.to_ndarray::<IxDyn>(), ExpressionErrorKind::BadShape, "multiply to more than can be counted");
-    // With more repeated elements than an `isize` counts.
+    // There are more repeated elements than an `isize` counts.
     let wide = Tensor::from_slice(&stream, 1, &[1u8])?.broadcast_to([1 << 32, (1 << 31) + 1])?;
     refused(wide.with_ndarray(|_| ()), ExpressionErrorKind::BadShape, "multiply to more than can be counted");
     let most = Tensor::from_slice(&stream, 1, &[1u8])?.broadcast_to([1 << 31, 1 << 31])?;
@@ -223,7 +223,7 @@ fn what_was_not_written_is_reported_and_what_is_written_counts() -> Result<()> {
     Ok(())
 }
 
-/// Else a view that repeats an element more often than a loop can count would never be seen.
+/// Otherwise, a view that repeats an element more often than a loop can count would take forever.
 #[test]
 fn elements_that_repeat_are_checked_once() -> Result<()> {
     let stream = emulator()?;
@@ -251,7 +251,7 @@ fn a_call_that_would_wait_for_the_view_is_an_error() -> Result<()> {
         assert!(matches!(x.to_vec(), Err(Error::InKernel { .. })));
         assert!(matches!(x.with_ndarray(|_| ()), Err(Error::InKernel { .. })));
     })?;
-    // After a panic the memory is free again.
+    // After a panic, the memory is free again.
     let panics =
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| x.with_ndarray_mut(|_| panic!("as it should"))));
     assert!(panics.is_err());
@@ -304,7 +304,7 @@ fn complex_numbers_go_by_buffers() -> Result<()> {
     Ok(())
 }
 
-/// The memory decides, and not the stream that a tensor is looked at on.
+/// The memory decides, and not the stream of the tensor.
 #[test]
 fn memory_of_a_gpu_is_not_the_hosts() -> Result<()> {
     let Ok(gpu) = Device::gpu() else { return Ok(()) };
@@ -318,7 +318,7 @@ fn memory_of_a_gpu_is_not_the_hosts() -> Result<()> {
     Ok(())
 }
 
-/// Views of others are taken as they are, whatever strides they have.
+/// Views of others may have any strides.
 #[test]
 fn views_that_others_have_made_are_read_and_written() -> Result<()> {
     let stream = stream()?;

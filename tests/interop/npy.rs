@@ -1,4 +1,4 @@
-//! NumPy's files. What is damaged is in `tests/doors/npy.rs`.
+//! Tests NumPy's files. Tests of damaged files are in `tests/doors/npy.rs`.
 
 use kernel_primitives::expr::{AxisSlice, DType, Tensor};
 use kernel_primitives::interop::npy::{NpyArray, NpyElement, NpyHeader, NpyOrder, NpyType};
@@ -8,7 +8,7 @@ fn stream() -> Result<Stream> {
     Device::auto()?.stream()
 }
 
-/// A file with this header, as NumPy would pad it.
+/// Makes a file with this header, padded as NumPy does.
 fn file(version: u8, header: &str, data: &[u8]) -> Vec<u8> {
     let length = header.len() as u32;
     let length = if version == 1 { (length as u16).to_le_bytes().to_vec() } else { length.to_le_bytes().to_vec() };
@@ -21,7 +21,7 @@ fn written<T: NpyElement>(array: &NpyArray<T>, order: NpyOrder) -> Vec<u8> {
     bytes
 }
 
-/// A file with the bytes of each number reversed, and so named.
+/// Reverses the bytes of each number in a file, and changes its header to match.
 fn in_big_endian(mut bytes: Vec<u8>, element: NpyType) -> Vec<u8> {
     let at = bytes.windows(3).position(|window| window == &element.descr().as_bytes()[..3]).unwrap();
     bytes[at] = b'>';
@@ -31,7 +31,7 @@ fn in_big_endian(mut bytes: Vec<u8>, element: NpyType) -> Vec<u8> {
     bytes
 }
 
-/// An array goes out and comes back, in either byte order and either order of elements.
+/// Writes an array and reads it back, in either byte order and either order of elements.
 fn check<T: NpyElement + PartialEq + std::fmt::Debug>(values: [T; 6]) {
     for shape in [&[6][..], &[2, 3], &[3, 1, 2], &[1, 6], &[2, 3, 1]] {
         let array = NpyArray::new(shape, values.to_vec()).unwrap();
@@ -64,7 +64,7 @@ fn every_element_type_goes_out_and_comes_back() {
     check([0.0f64, -0.0, 1.5, f64::MIN_POSITIVE, f64::MAX, f64::NEG_INFINITY]);
     check([1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0].map(|x| Complex { re: x, im: -x }));
     check([1.0f64, 2.0, 3.0, 4.0, 5.0, 6.0].map(|x| Complex { re: x, im: 0.5 * x }));
-    // Every type of expressions but one.
+    // NumPy has every type of expressions except one.
     for dtype in DType::ALL {
         let numpys = NpyType::ALL.iter().any(|element| format!("{element:?}") == format!("{dtype:?}"));
         assert_eq!(numpys, dtype != DType::BF16, "{dtype}");
@@ -73,7 +73,7 @@ fn every_element_type_goes_out_and_comes_back() {
 
 #[test]
 fn bytes_are_those_that_numpy_writes() {
-    // np.save of np.array([[1, 2, 3], [4, 5, 6]], dtype='<i2', order='F') by NumPy 1.16 and 2.3, but for the padding.
+    // This is np.save of np.array([[1, 2, 3], [4, 5, 6]], dtype='<i2', order='F') by NumPy 1.16 and 2.3, except for the padding.
     let header = "{'descr': '<i2', 'fortran_order': True, 'shape': (2, 3), }";
     let data: Vec<u8> = [1i16, 4, 2, 5, 3, 6].iter().flat_map(|x| x.to_le_bytes()).collect();
     let array = NpyArray::new(&[2, 3], vec![1i16, 2, 3, 4, 5, 6]).unwrap();
@@ -177,7 +177,7 @@ fn buffers_and_tensors_go_to_files_and_back() -> Result<()> {
     assert_eq!(array.shape(), [2, 2]);
     assert_eq!(array.to_buffer(&stream)?.to_vec()?, buffer.slice(3..7)?.to_vec()?);
 
-    // A view is written as it is seen.
+    // A view is written in its own shape.
     let x = Tensor::from_slice(&stream, [4, 6], &values(24, |i| i as u16))?;
     let view = x.slice((AxisSlice::from(..).by(-2), 1..4))?.t();
     view.write_npy(&path.0)?;
@@ -187,7 +187,7 @@ fn buffers_and_tensors_go_to_files_and_back() -> Result<()> {
     assert!(again.is_contiguous());
     assert_eq!(NpyArray::from_tensor(&again)?, NpyArray::read(&path.0)?);
 
-    // More axes than tensors have.
+    // The array has more axes than tensors can have.
     let deep = NpyArray::new(&[1; 10], vec![1u16])?;
     assert!(matches!(deep.to_tensor(&stream), Err(Error::Expression(_))));
     assert!(
@@ -228,7 +228,7 @@ fn errors_name_the_file_the_byte_and_the_field() -> Result<()> {
     ));
     assert!(matches!(NpyArray::new(&[usize::MAX, 2], vec![1u8]), Err(Error::LengthMismatch { .. })));
 
-    /// No room left.
+    /// An output that has no room left.
     struct Full;
     impl std::io::Write for Full {
         fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {

@@ -8,7 +8,7 @@ use kernel_primitives::interop::dlpack::{
     DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor, DlpackElement, DlpackTensor,
 };
 
-/// How often memory was given back.
+/// The number of times that memory was given back.
 #[derive(Clone, Default)]
 pub(crate) struct Count(pub(crate) Arc<AtomicUsize>);
 
@@ -18,7 +18,7 @@ impl Count {
     }
 }
 
-/// What a producer of memory on the host keeps.
+/// The data that a producer of host memory keeps.
 pub(crate) struct Produced {
     bytes: Vec<u64>,
     shape: Vec<i64>,
@@ -27,10 +27,10 @@ pub(crate) struct Produced {
 }
 
 impl Produced {
-    /// The array of some elements, which a test changes before it is managed.
+    /// Makes the array of some elements. A test may change it before it is managed.
     pub(crate) fn new<T: DlpackElement>(values: &[T], shape: &[i64], count: &Count) -> (Box<Self>, DLTensor) {
         let mut bytes = vec![0u64; size_of_val(values).div_ceil(8) + 1];
-        // SAFETY: room for as many bytes, which no two of the types pad.
+        // SAFETY: there is room for these bytes, and the types have no padding.
         unsafe { bytes.as_mut_ptr().cast::<T>().copy_from_nonoverlapping(values.as_ptr(), values.len()) };
         let mut produced =
             Box::new(Self { bytes, shape: shape.to_vec(), strides: vec![0; shape.len()], count: count.clone() });
@@ -53,7 +53,7 @@ impl Produced {
 
     pub(crate) fn managed(self: Box<Self>, dl_tensor: DLTensor, flags: u64) -> *mut DLManagedTensorVersioned {
         unsafe extern "C" fn deleter(managed: *mut DLManagedTensorVersioned) {
-            // SAFETY: of the function around this; both are given back once.
+            // SAFETY: the struct is from the function around this. Both are given back once.
             unsafe {
                 let managed = Box::from_raw(managed);
                 let produced = Box::from_raw(managed.manager_ctx.cast::<Produced>());
@@ -85,14 +85,14 @@ impl Produced {
     }
 }
 
-/// An array of others, in a row.
+/// Makes a contiguous array of another library.
 pub(crate) fn produced<T: DlpackElement>(values: &[T], shape: &[i64], flags: u64, count: &Count) -> DlpackTensor {
     let (produced, tensor) = Produced::new(values, shape, count);
-    // SAFETY: just made, and nobody else has it.
+    // SAFETY: the struct was just made, and nobody else has it.
     unsafe { DlpackTensor::from_raw(produced.managed(tensor, flags)) }.expect("version 1")
 }
 
-/// An array with other fields than those in a row.
+/// Makes an array with other fields than those of a contiguous array.
 pub(crate) fn changed<T: DlpackElement>(
     values: &[T],
     shape: &[i64],
@@ -101,6 +101,6 @@ pub(crate) fn changed<T: DlpackElement>(
 ) -> DlpackTensor {
     let (mut produced, mut tensor) = Produced::new(values, shape, count);
     change(&mut produced, &mut tensor);
-    // SAFETY: just made, and nobody else has it.
+    // SAFETY: the struct was just made, and nobody else has it.
     unsafe { DlpackTensor::from_raw(produced.managed(tensor, 0)) }.expect("version 1")
 }

@@ -1,4 +1,4 @@
-//! Algorithms over split buffers against plain Rust.
+//! Tests algorithms over split buffers against plain Rust.
 
 use kernel_primitives::expr::{Reductions, SplitTensor};
 use kernel_primitives::functor::{Add, BinaryFn, GreaterThan, LessThan, Max, Min, bind_second};
@@ -7,7 +7,7 @@ use kernel_primitives::{Counters, Devices, Error, Result, Split, SplitBuffer, sp
 use crate::kernels::{Compose, Map, SmallSum};
 use crate::{all_splits, splits, values};
 
-/// What comes up to each item, and before it.
+/// Returns the inclusive and the exclusive scan.
 fn scanned<T: Copy>(x: &[T], first: T, op: impl Fn(T, T) -> T) -> (Vec<T>, Vec<T>) {
     let (mut upto, mut before, mut all) = (Vec::new(), Vec::new(), first);
     for &item in x {
@@ -72,7 +72,7 @@ fn a_scan_copies_a_few_items_between_devices_and_none_to_the_host() -> Result<()
         let since = counters().into_iter().zip(before).map(|(after, before)| after.since(before));
         Ok(since.fold([0; 2], |[bytes, copies], one| [bytes + one.peer_bytes / 4, copies + one.device_to_host_copies]))
     };
-    // The second device gets what the first amounts to, and the third that and the second's.
+    // The second device receives the total of the first device. The third receives this total and that of the second.
     assert_eq!(since(&mut || split::inclusive_scan(&x, Add, &mut out))?, [3, 0]);
     assert_eq!(since(&mut || split::exclusive_scan(&x, 0, Add, &mut out))?, [6, 0]);
     Ok(())
@@ -120,7 +120,7 @@ fn what_was_selected_goes_on() -> Result<()> {
         let x = SplitBuffer::from_slice(&devices, &host)?;
         let kept = split::select_if(&x, bind_second(GreaterThan, 100))?;
         let expected: Vec<i32> = host.into_iter().filter(|&x| x > 100).collect();
-        // A selection of a selection, and a scan: split as the first was.
+        // The selection of a selection, and a scan, have the split of the first selection.
         let again = split::select_if(&kept, bind_second(LessThan, 300))?;
         assert_eq!(again.to_vec()?, expected.iter().copied().filter(|&x| x < 300).collect::<Vec<_>>());
         let tensor = SplitTensor::from_buffer(kept);
@@ -181,7 +181,7 @@ fn wrong_arguments() -> Result<()> {
     assert!(matches!(split::histogram_even::<_, u32, _>(&x, 0, 10, 0), Err(Error::Bins { .. })));
     assert!(matches!(split::histogram_even::<_, u32, _>(&x, 5, 5, 3), Err(Error::Bins { .. })));
     assert!(matches!(split::histogram_ranges::<_, u32, _>(&x, &[3]), Err(Error::Bins { .. })));
-    // A split that was made anew is the same if its devices and ranges are.
+    // A new split is the same if its devices and ranges are the same.
     let mut out = SplitBuffer::zeroed(&Split::weighted(&devices, &[5.0, 5.0])?, 4)?;
     split::inclusive_scan(&x, Add, &mut out)?;
     assert_eq!(out.to_vec()?, [1, 3, 6, 10]);
@@ -192,7 +192,7 @@ fn wrong_arguments() -> Result<()> {
 fn an_operator_that_panics_is_a_fault_on_any_number_of_devices() -> Result<()> {
     for count in [1, 2] {
         let devices = Split::even(&Devices::emulated(count)?)?;
-        // Of two devices neither has a sum that is too large of its own.
+        // On both devices, the sum of the device's own items is not too large.
         let x = SplitBuffer::from_slice(&devices, &[6u32, 0])?;
         let result = split::exclusive_scan(&x, 5, SmallSum, &mut SplitBuffer::uninit(&devices, 2)?);
         assert!(matches!(result, Err(Error::Fault(_))), "{count}: {result:?}");

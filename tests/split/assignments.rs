@@ -1,4 +1,4 @@
-//! Assignments to split tensors against plain Rust, and against those of one device bit for bit.
+//! Tests assignments to split tensors against plain Rust, and bit for bit against those of one device.
 
 use std::thread;
 
@@ -100,7 +100,7 @@ fn operators_and_functions() -> Result<()> {
             check(x.abs().maximum(&y), &|a, b| a.abs().max(b))?;
             check(select(lt(&x, &y), &x, scalar(0)), &|a, b| if a < b { a } else { 0 })?;
             check(minimum(&x, y.cast::<i32>()), &|a, b| a.min(b))?;
-            // By value.
+            // Operands may be values.
             check(x.clone() * &y - y.clone(), &|a, b| a * b - b)?;
             check(2 - x.clone() * 3, &|a, _| 2 - a * 3)?;
             check(&e - x.clone() + (e.clone() ^ y.clone()), &|a, b| b + ((a + b) ^ b))?;
@@ -164,7 +164,7 @@ fn a_target_is_read_in_its_own_places() -> Result<()> {
 
 #[test]
 fn an_assignment_is_one_launch_on_each_device_with_rows() -> Result<()> {
-    // On the emulator nothing else uses these handles. A GPU's counts are the process's.
+    // On the emulator, nothing else uses these handles. A GPU's counts are those of the process.
     let split = Split::even(&devices(3)?)?;
     let counters = || split.streams().iter().map(|stream| stream.device().counters()).collect::<Vec<_>>();
     let is_emulated = !split.streams()[0].device().is_gpu();
@@ -229,7 +229,7 @@ fn together_devices_hold_what_one_does_not() -> Result<()> {
     assert_eq!(x.sum().item()?, 2499.0 * 2500.0 / 2.0);
     let more = SplitTensor::<f32>::zeros(&split, 1000).expect_err("full").to_string();
     assert!(more.contains("on device") && more.contains("are left"), "{more}");
-    // What was made before the failure is given back.
+    // The memory that was taken before the failure is given back.
     drop(x);
     SplitTensor::<f32>::zeros(&split, 3000)?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Split buffers.
+//! Tests split buffers.
 
 use kernel_primitives::{Devices, Error, Result, Split, SplitBuffer};
 
@@ -80,7 +80,7 @@ fn an_error_of_a_copy_names_the_call() -> Result<()> {
     let streams = Devices::emulated(2)?.streams()?;
     let x = SplitBuffer::from_slice(&Split::of_streams([streams[0].clone()], &[1.0])?, &[1, 2])?;
     let part = streams[1].buffer_zeroed::<i32>(2)?;
-    // A graph is of one device.
+    // A graph is for one device.
     let captured = streams[1].capture(|stream| {
         let split = Split::of_streams([stream.clone()], &[1.0])?;
         SplitBuffer::of_parts(&split, vec![(part, 2)])?.copy_from_split(&x)

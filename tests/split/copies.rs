@@ -1,4 +1,4 @@
-//! Copies between splits, and from and to tensors of one device.
+//! Tests copies between splits, and from and to tensors of one device.
 
 use kernel_primitives::expr::*;
 use kernel_primitives::{Devices, Result, Split};
@@ -37,7 +37,7 @@ fn only_rows_that_move_go_between_devices() -> Result<()> {
     let before = counters();
     let y = x.resplit(&left)?;
     let cost: Vec<_> = counters().into_iter().zip(before).map(|(after, before)| after.since(before)).collect();
-    // 25 rows of 5 elements of 2 bytes from the second device to the first, and none back.
+    // 25 rows of 5 elements of 2 bytes go from the second device to the first, and none go back.
     assert_eq!((cost[0].peer_copies, cost[0].peer_bytes), (1, 250));
     assert_eq!(cost[1].peer_copies, 0);
     assert_eq!(cost.iter().map(|cost| cost.host_to_device_copies + cost.device_to_host_copies).sum::<u64>(), 0);
@@ -59,7 +59,7 @@ fn a_tensor_is_distributed_and_collected() -> Result<()> {
             assert_eq!(whole.to_vec()?, host);
             let back = x.to_tensor(&stream)?;
             assert_eq!(back.to_vec()?, host.iter().map(|x| x + 1).collect::<Vec<_>>());
-            // A view whose elements do not lie in a row.
+            // The elements of this view are not contiguous.
             let turned = SplitTensor::from_tensor(&split, &whole.t())?;
             assert_eq!(turned.to_vec()?, whole.t().to_vec()?);
         }
@@ -69,7 +69,7 @@ fn a_tensor_is_distributed_and_collected() -> Result<()> {
 
 #[test]
 fn a_copy_comes_after_what_was_assigned_before() -> Result<()> {
-    // The emulator copies at once: it is GPUs that have an order to keep.
+    // The emulator copies at once. Only GPUs have an order to keep.
     for from in all_splits()? {
         let to = Split::even(&devices(2)?)?;
         let (x, y) = (SplitTensor::<f32>::zeros(&from, 50_000)?, SplitTensor::<f32>::zeros(&to, 50_000)?);

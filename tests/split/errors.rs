@@ -1,4 +1,4 @@
-//! Bad input: an error that names what is wrong.
+//! Tests bad input. The error names the mistake.
 
 use std::panic::Location;
 
@@ -7,7 +7,7 @@ use kernel_primitives::{Device, Devices, Error, ExpressionErrorKind, Result, Spl
 
 use crate::values;
 
-/// Checks the kind of an expression error, parts of its text, and that it names the caller's file.
+/// Checks the kind of an expression error and parts of its text, and that it names the caller's file.
 #[track_caller]
 pub fn assert_error<T>(result: Result<T>, kind: ExpressionErrorKind, parts: &[&str]) {
     let Err(error) = result else { panic!("no error, where {kind:?} was expected") };
@@ -67,11 +67,11 @@ fn tensors_of_different_splits() -> Result<()> {
     assert_error(x.assign(&y), ExpressionErrorKind::BadSplit, &both);
     assert_error((&x * &y).sum().item(), ExpressionErrorKind::BadSplit, &both);
     assert_error((&x * &y).sum().over_split(&even, 8).item(), ExpressionErrorKind::BadSplit, &both);
-    // The same bounds on other devices.
+    // This split has the same bounds on other devices.
     let turned = Devices::new([devices[1].clone(), devices[0].clone()])?;
     let z = SplitTensor::<f32>::zeros(&Split::even(&turned)?, 8)?;
     assert_error(x.assign(&z), ExpressionErrorKind::BadSplit, &["0..4 on device 1 of the emulator"]);
-    // Another split that puts the rows where they are is no other one.
+    // Another split with the same rows on the same devices counts as the same split.
     let again = SplitTensor::from_slice(&Split::weighted(&devices, &[2.0, 2.0])?, 8, &[1.0f32; 8])?;
     x.assign(&again)?;
     x.add_assign(y.resplit(&even)? + 1.0)?;
@@ -93,7 +93,7 @@ fn tensors_of_one_device_beside_split_ones() -> Result<()> {
     let parts = ["split over devices", "to_tensor", "x0 * 2.0", "x0: f32[8], split as 0..4 on device 0"];
     assert_error(target.assign(&x * 2.0), ExpressionErrorKind::BadSplit, &parts);
     assert_error(assign_all([target.to(&x * 2.0)]), ExpressionErrorKind::BadSplit, &parts);
-    // Where all rows are on its device, a tensor of one device is one of the operands.
+    // If all rows are on one device, a tensor of this device may be an operand.
     let one = Split::even(&Devices::emulated(1)?)?;
     let (x, whole) =
         (SplitTensor::from_slice(&one, 3, &[1, 2, 3])?, Tensor::from_slice(&one.streams()[0], 3, &[10, 20, 30])?);
@@ -118,19 +118,19 @@ fn shapes_that_do_not_fit() -> Result<()> {
     assert_error(x.assign(&wide), ExpressionErrorKind::BadShape, &["[6, 5]", "[6, 4]"]);
     assert_error(row.assign(&x), ExpressionErrorKind::BadShape, &["[6, 4]", "[4]"]);
     assert_error((&x + &long).sum().item(), ExpressionErrorKind::BadShape, &["[7, 4]", "[6, 4]"]);
-    // These broadcast, but their rows are not those of the target.
+    // These broadcast, but their rows are not the rows of the target.
     assert_error(x.assign(&x + &row), ExpressionErrorKind::BadSplit, &["shape [4]", "the rows of [6, 4]"]);
     assert_error(x.assign(&single), ExpressionErrorKind::BadSplit, &["shape [1, 4]", "the rows of [6, 4]"]);
     assert_error((&x + &row).max().item(), ExpressionErrorKind::BadSplit, &["shape [4]"]);
     assert_error(x.copy_from(&long), ExpressionErrorKind::BadShape, &["[7, 4]", "[6, 4]"]);
-    // Of no rows, too.
+    // The same holds without rows.
     let (none, other) = (SplitTensor::<f32>::zeros(&split, [0, 4])?, SplitTensor::<f32>::zeros(&split, [0, 5])?);
     assert_error(none.assign(&other), ExpressionErrorKind::BadShape, &["[0, 5]", "[0, 4]"]);
     assert_error(none.assign(axis_index::<f32>(2)), ExpressionErrorKind::OutOfRange, &["axis 2"]);
     let far = || &none + axis_index::<f32>(5);
     assert_error(far().sum().item(), ExpressionErrorKind::OutOfRange, &["axis 5"]);
     assert_error(far().sum().axes(&[1]).split_tensor(), ExpressionErrorKind::OutOfRange, &["axis 5"]);
-    // And of rows without elements.
+    // The same holds for rows without elements.
     let thin = SplitTensor::<f32>::zeros(&split, [6, 0])?;
     let far = || &thin + axis_index::<f32>(5);
     assert_error(far().sum().item(), ExpressionErrorKind::OutOfRange, &["axis 5"]);
@@ -153,7 +153,7 @@ fn shapes_that_are_none() -> Result<()> {
     let value = Tensor::from_slice(&split.streams()[0], scalar, &[1.0f32])?;
     assert_error(SplitTensor::from_tensor(&split, &value), ExpressionErrorKind::BadShape, &["nothing to split"]);
     assert!(matches!(SplitTensor::<f64>::zeros(&split, usize::MAX), Err(Error::Allocation { .. })));
-    // Rows of nothing may be as many as can be counted, and rows of more than that none.
+    // There may be as many rows without elements as can be counted. There are no rows with more elements than can be counted.
     assert_eq!(SplitTensor::<u8>::zeros(&split, [usize::MAX, 0])?.to_vec()?, []);
     let empty = SplitTensor::<u8>::zeros(&split, [0, usize::MAX, usize::MAX])?;
     empty.assign(element_index::<u8>())?;
@@ -205,7 +205,7 @@ fn a_fault_names_the_expression_and_leaves_no_lock() -> Result<()> {
     assert!(fault.contains("x0 / x1") && fault.contains(file!()), "{fault}");
     x.assign(&y)?;
     assert_eq!(x.to_vec()?, [2, 1, 4, 0]);
-    // What nothing has written.
+    // Nothing has written these elements.
     let z = SplitTensor::<i32>::uninit(&split, 4)?;
     assert!(matches!(x.assign(&z), Err(Error::Fault(_))));
     Ok(())

@@ -1,4 +1,4 @@
-//! Gathers over devices, as algorithms and in expressions, against plain Rust.
+//! Tests gathers over devices, as algorithms and in expressions, against plain Rust.
 
 use kernel_primitives::algorithms::{Gather, Scatter};
 use kernel_primitives::expr::*;
@@ -14,7 +14,7 @@ fn hash(i: usize) -> usize {
     (i as u32).wrapping_mul(2_654_435_761).rotate_left(13).wrapping_mul(2_246_822_519) as usize
 }
 
-/// So many indices of each kind, of `all` items.
+/// Returns `len` indices of each kind, into `all` items.
 fn kinds(len: usize, all: usize) -> Vec<(&'static str, Vec<u32>)> {
     let of = |index: &dyn Fn(usize) -> usize| (0..len).map(|i| index(i) as u32).collect::<Vec<u32>>();
     vec![
@@ -44,7 +44,7 @@ where
 #[test]
 fn items_of_all_devices_by_any_indices() -> Result<()> {
     for split in all_splits()? {
-        // Short beside the indices, and long: by a copy of all, and by an exchange.
+        // A vector that is short compared with the indices is copied. A long vector takes an exchange.
         for (all, len) in [(1, 1), (7, 1), (9, 1000), (1000, 9), (2000, 300), (30_011, 3000)] {
             for (kind, indices) in kinds(len, all) {
                 check(&split, &values(all), &indices, kind)?;
@@ -105,7 +105,7 @@ fn nothing_is_gathered_by_no_indices() -> Result<()> {
     Ok(())
 }
 
-/// The error of a call or of what it has left on devices.
+/// Checks the error of a call, or of the work that it has left on devices.
 #[track_caller]
 fn assert_outside(split: &Split, result: Result<()>, what: &str) {
     let Err(Error::Fault(fault)) = result.and_then(|()| split.synchronize()) else { panic!("no fault: {what}") };
@@ -137,7 +137,7 @@ fn an_index_outside_is_a_fault() -> Result<()> {
         let at = SplitBuffer::from_slice(&split, &[0i64, -1, 3])?;
         let mut out = SplitBuffer::zeroed(&split, 3)?;
         assert_outside(&split, split::gather(&x, &at, &mut out), "a negative one");
-        // The devices go on.
+        // The devices still work.
         check(&split, &values(500), &[499, 0, 7], "after a fault")?;
     }
     Ok(())
@@ -156,10 +156,11 @@ fn only_what_is_asked_for_goes_between_devices() -> Result<()> {
         let since = counters().into_iter().zip(before).map(|(after, before)| after.since(before));
         Ok(since.fold([0; 2], |[bytes, copies], one| [bytes + one.peer_bytes, copies + one.device_to_host_copies]))
     };
-    // Each device asks for two items of each: four of them are elsewhere. It learns how many of each, and the host as well.
+    // Each device asks for two items of each device, four of which are elsewhere. It learns the number of items of each device, and so does
+    // the host.
     let few: Vec<u32> = (0..18).map(|i| i % 6 / 2 * 300 + i).collect();
     assert_eq!(since(900, &few)?, [3 * 4 * (4 + 4), 3]);
-    // All of a short input to each device, and no wait.
+    // All of a short input goes to each device, without a wait.
     let many: Vec<u32> = (0..900).map(|i| i % 9).collect();
     assert_eq!(since(9, &many)?, [3 * 6 * 4, 0]);
     Ok(())
@@ -185,7 +186,7 @@ fn buffers_that_do_not_fit() -> Result<()> {
         let text = wrong(&SplitBuffer::from_slice(&other, &values(8))?, &four, &mut out);
         assert!(text.starts_with("`split::gather`: the input is on other devices than the indices: "), "{text}");
     }
-    // The ranges of the input are any.
+    // The input may have any ranges.
     split::gather(&SplitBuffer::from_slice(&odd, &values(8))?, &four, &mut out)?;
     assert_eq!(out.to_vec()?, values(8)[..4]);
     Ok(())
@@ -221,14 +222,14 @@ fn expressions_gather_from_split_tensors() -> Result<()> {
             let what = format!("{len} of {all}, {split:?}");
             y.assign(gather(&table, &index) * 2 + 1)?;
             assert_eq!(y.to_vec()?, picked.iter().map(|x| 2 * x + 1).collect::<Vec<_>>(), "{what}");
-            // A computed index, of another type, and one gather in another.
+            // The index is computed and has another type, and one gather is in another.
             y.assign(gather(&table, (all as u64 - 1) - index.cast::<u64>()) + gather(&table, &index))?;
             let both = indices.iter().map(|&i| host[all - 1 - i as usize] + host[i as usize]);
             assert_eq!(y.to_vec()?, both.collect::<Vec<_>>(), "{what}");
             y.assign(gather(&table, gather(&table, &index).abs().cast::<u32>() % all as u32))?;
             let twice = picked.iter().map(|x| host[x.unsigned_abs() as usize % all]);
             assert_eq!(y.to_vec()?, twice.collect::<Vec<_>>(), "{what}");
-            // Reductions, which count over the whole.
+            // Reductions count over the whole tensor.
             assert_eq!(gather(&table, &index).sum().item()?, picked.iter().sum::<i32>(), "{what}");
             let largest = picked.iter().enumerate().rev().max_by_key(|(_, x)| **x).map(|(i, _)| i as u64);
             assert_eq!(Some(gather(&table, &index).arg_max().item()?), largest, "{what}");
@@ -244,11 +245,11 @@ fn a_gather_has_the_shape_of_its_places() -> Result<()> {
     let splits = splits(3)?;
     for split in &splits {
         let host: Vec<f64> = (0..500).map(|i| f64::from(i) / 3.0).collect();
-        // In another split than the results.
+        // The vector has another split than the results.
         let table = SplitTensor::from_slice(&splits[1], 500, &host)?;
         let columns = SplitTensor::from_slice(split, [7, 1], &[3u8, 1, 4, 1, 5, 9, 2])?;
         let y = SplitTensor::uninit(split, [7, 11])?;
-        // The index repeats along an axis, and counts over the whole.
+        // The index repeats along an axis, and counts over the whole tensor.
         y.assign(gather(&table, columns.cast::<u64>() * 2 + element_index::<u64>() * 5))?;
         let at = |row: usize, column: usize| [3, 1, 4, 1, 5, 9, 2][row] * 2 + (row * 11 + column) * 5;
         let expected: Vec<f64> = (0..77).map(|i| host[at(i / 11, i % 11)]).collect();
@@ -272,7 +273,7 @@ fn truth_values_and_neighbours_are_gathered() -> Result<()> {
         let y = SplitTensor::uninit(&split, 50)?;
         y.assign(gather(&table, &index))?;
         assert_eq!(y.to_vec()?, indices.iter().map(|&i| flags[i as usize]).collect::<Vec<_>>());
-        // By what a stencil reads beside each place.
+        // The index is the element that a stencil reads beside each place.
         y.assign(gather(&table, stencil(&index, Boundary::Periodic, |n| n.at(1))))?;
         let next = (0..50).map(|i| flags[indices[(i + 1) % 50] as usize]);
         assert_eq!(y.to_vec()?, next.collect::<Vec<_>>());
@@ -307,7 +308,7 @@ fn gathers_that_an_expression_cannot_have() -> Result<()> {
     refused(one.assign(gather(&table, element_index::<u32>())), ExpressionErrorKind::BadSplit, "to_tensor");
     let no_shape = gather(&table, element_index::<u32>()).sum().item();
     refused(no_shape, ExpressionErrorKind::BadSplit, "over_split");
-    // Faults of indices outside, whichever way they are read.
+    // Indices outside are faults in all ways of reading.
     for all in [500, 20] {
         let table = SplitTensor::<i32>::zeros(&split, all)?;
         for outside in [all as i32, -1] {

@@ -1,4 +1,4 @@
-//! Stencils over split tensors against those of one device, bit for bit.
+//! Tests stencils over split tensors bit for bit against those of one device.
 
 use kernel_primitives::expr::*;
 use kernel_primitives::functor::{LessThan, bind_second};
@@ -6,7 +6,7 @@ use kernel_primitives::{Devices, EmulatorOptions, Error, ExpressionErrorKind, Re
 
 use crate::{all_splits, devices, splits, values};
 
-/// Rules that take every distance below the extent.
+/// The rules that take every distance below the extent.
 const RULES: [Boundary<f32>; 5] =
     [Boundary::Clamp, Boundary::Periodic, Boundary::Mirror, Boundary::Symmetric, Boundary::Constant(0.3)];
 
@@ -18,7 +18,7 @@ fn bits(values: Vec<f32>) -> Vec<u32> {
     values.into_iter().map(f32::to_bits).collect()
 }
 
-/// A tensor with room for so many rows around those of each device, or without.
+/// Makes a tensor with room for this number of rows around the rows of each device, or without room.
 fn source(split: &Split, shape: &[usize], halo: Option<usize>) -> Result<SplitTensor<f32>> {
     let x = SplitTensor::from_slice(split, shape, &floats(shape.iter().product()))?;
     let Some(halo) = halo else { return Ok(x) };
@@ -27,8 +27,8 @@ fn source(split: &Split, shape: &[usize], halo: Option<usize>) -> Result<SplitTe
     Ok(roomy)
 }
 
-/// Asserts that an expression of a tensor of one shape, whose values have another, is that of one device, on all of the splits and with
-/// rooms around shards of several sizes.
+/// Checks that an expression of a tensor of shape `from`, with values of shape `to`, is the same as on one device. It does this for all of
+/// the splits, and for rooms of several sizes around the shards.
 fn check(splits: &[Split], [from, to]: [&[usize]; 2], value: &dyn Fn(Expr<f32>) -> Expr<f32>) -> Result<()> {
     let stream = devices(1)?[0].stream()?;
     let x = Tensor::from_slice(&stream, from, &floats(from.iter().product()))?;
@@ -39,7 +39,7 @@ fn check(splits: &[Split], [from, to]: [&[usize]; 2], value: &dyn Fn(Expr<f32>) 
         for halo in [None, Some(0), Some(1), Some(2), Some(7)] {
             let x = source(split, from, halo)?;
             let y = SplitTensor::<f32>::uninit(split, to)?;
-            // Twice, so that the first one's rows are not in the second one's.
+            // This runs twice, so that the rows of the first run are not taken for those of the second.
             for _ in 0..2 {
                 y.assign(value(x.to_expr()))?;
                 assert_eq!(bits(y.to_vec()?), expected, "{split:?} {from:?} halo {halo:?}");
@@ -206,7 +206,7 @@ fn stencils_of_results_that_are_split_in_a_way_of_their_own() -> Result<()> {
     let (y, x) = (SplitTensor::from_buffer(kept), SplitTensor::from_slice(&split, 12, &all[..12])?);
     let inner = || stencil(&x, Boundary::Interior, |n| n.at(-1) + n.at(1));
     let whole = || stencil(&y, Boundary::Clamp, |n| n.at(1).clone());
-    // The sum of 2 (i + 1), and of the next ones.
+    // The sum of 2 (i + 1), and of the next numbers.
     let expected = 110.0 + 54.0;
     assert_eq!((inner() + whole()).sum().item()?, expected);
     assert_eq!((whole() + inner()).sum().item()?, expected);
@@ -217,7 +217,7 @@ fn stencils_of_results_that_are_split_in_a_way_of_their_own() -> Result<()> {
 fn only_what_needs_the_room_around_shards_has_it() -> Result<()> {
     const LEN: usize = 40_000;
     let mut options = EmulatorOptions::default();
-    // For two tensors, and little else.
+    // The memory is enough for two tensors, and a little more.
     options.memory_bytes = Some(LEN / 2 * 4 * 5 / 2);
     let split = Split::even(&Devices::emulated_with(2, options)?)?;
     let tensor = || SplitTensor::<f32>::uninit_with_halo(&split, [LEN / 100, 100], 1);
@@ -272,7 +272,7 @@ fn halos_of_what_is_reduced() -> Result<()> {
                 assert_eq!(all.arg_max().item()?, one.arg_max().item()?);
                 assert_eq!(all.min().axes(&[0]).tensor()?.to_vec()?, one.min().axes(&[0]).tensor()?.to_vec()?);
                 assert_eq!(all.sum().axes(&[1]).split_tensor()?.to_vec()?, one.sum().axes(&[1]).tensor()?.to_vec()?);
-                // Of a stencil alone, whose shape is that of its places.
+                // These are stencils only, and their shape is that of their places.
                 let inner = |x: Expr<i64>| stencil(x, Boundary::Interior, |n| n.at([up, 0]) - n.at([0, 1]) * 3);
                 let (all, one) = (inner(x.to_expr()), inner(whole.to_expr()));
                 assert_eq!(all.sum().item()?, one.sum().item()?, "{split:?} {rows}");
@@ -314,7 +314,7 @@ fn only_rows_around_shards_go_between_devices() -> Result<()> {
     };
     for halo in [None, Some(1), Some(4)] {
         let x = source(&split, &[40, 5], halo)?;
-        // Of three borders, two rows; and around the tensor.
+        // Two rows cross each of the three borders. If the boundary is periodic, two more go around the tensor.
         assert_eq!(copied(&x, Boundary::Clamp, 1)?, 6, "{halo:?}");
         assert_eq!(copied(&x, Boundary::Periodic, 1)?, 8, "{halo:?}");
         assert_eq!(copied(&x, Boundary::Mirror, 4)?, 24, "{halo:?}");
@@ -411,7 +411,7 @@ fn stencils_that_do_not_fit() -> Result<()> {
     }
     let huge = SplitTensor::<f64>::uninit_with_halo(&split, 4, usize::MAX);
     assert!(matches!(huge, Err(Error::Allocation { .. })), "{huge:?}");
-    // Elements that nothing has written are found wherever they are.
+    // Elements that nothing has written are found in any place.
     let unwritten = SplitTensor::<f32>::uninit_with_halo(&split, 8, 2)?;
     let y = SplitTensor::<f32>::zeros(&split, 8)?;
     assert!(matches!(y.assign(stencil(&unwritten, Boundary::Clamp, |n| n.at(-1) + n.at(1))), Err(Error::Fault(_))));

@@ -9,7 +9,7 @@ use kernel_primitives::prelude::*;
 
 pub use types::*;
 
-/// Twice the number, in 64 bits.
+/// Computes twice the number, in 64 bits.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct ByTwo;
 
@@ -21,7 +21,7 @@ impl UnaryFn<u32> for ByTwo {
     }
 }
 
-/// By what is left of a division.
+/// Compares by the remainder of a division.
 #[derive(Clone, Copy, Debug, KernelParam)]
 #[repr(transparent)]
 pub struct ByRemainder(pub u32);
@@ -34,7 +34,7 @@ impl BinaryFn<u32> for ByRemainder {
     }
 }
 
-/// Ascending, of which two large ones are never compared.
+/// An ascending order in which two large numbers are never compared.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct FewLarge;
 
@@ -47,7 +47,7 @@ impl BinaryFn<u32> for FewLarge {
     }
 }
 
-/// No order: it goes round.
+/// A relation that is not an order, because it goes round.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Round;
 

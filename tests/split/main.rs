@@ -1,6 +1,6 @@
-//! Tensors and buffers that are split over devices: of the emulator, or over GPUs where the environment chooses them.
+//! Tests tensors and buffers that are split over devices of the emulator, or over GPUs if the environment chooses them.
 //!
-//! The name of this binary, `split`, is a part of its kernels' names: the build script knows it.
+//! The name of this binary, `split`, is a part of its kernels' names. The build script knows it.
 
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]
 
@@ -23,16 +23,16 @@ mod views;
 use kernel_primitives::devices::count;
 use kernel_primitives::{Devices, Result, Split};
 
-/// Numbers of devices.
+/// The numbers of devices.
 const DEVICES: [usize; 4] = [1, 2, 3, 8];
 
-/// So many devices of the emulator; or GPUs, as many as there are of so many.
+/// Returns `most` devices of the emulator, or up to `most` GPUs if there are fewer.
 fn devices(most: usize) -> Result<Devices> {
     let all = Devices::all()?;
     if all[0].is_gpu() { all.filter(count(most)) } else { Devices::emulated(most) }
 }
 
-/// Splits over so many devices, by equal weights and by others.
+/// Returns splits over up to `most` devices, by equal weights and by others.
 fn splits(most: usize) -> Result<Vec<Split>> {
     let devices = devices(most)?;
     let odd: Vec<f64> = [3.0, 0.7, 1.0, 0.1, 2.5, 1.3, 0.01, 5.0].into_iter().take(devices.len()).collect();
@@ -40,13 +40,13 @@ fn splits(most: usize) -> Result<Vec<Split>> {
     Ok(vec![Split::even(&devices)?, Split::weighted(&devices, &odd)?, Split::weighted(&devices, &turned)?])
 }
 
-/// All splits over all numbers of devices.
+/// Returns all splits over all numbers of devices.
 fn all_splits() -> Result<Vec<Split>> {
     let all: Vec<Vec<Split>> = DEVICES.into_iter().map(splits).collect::<Result<_>>()?;
     Ok(all.into_iter().flatten().collect())
 }
 
-/// Small whole numbers without order.
+/// Returns small whole numbers without order.
 fn values(len: usize) -> Vec<i32> {
     (0..len).map(|i| ((i * 7919) % 1009) as i32 - 504).collect()
 }

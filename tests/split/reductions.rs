@@ -1,4 +1,4 @@
-//! Reductions of split tensors against plain Rust, and against those of one device.
+//! Tests reductions of split tensors against plain Rust, and against those of one device.
 
 use half::f16;
 use kernel_primitives::expr::*;
@@ -48,12 +48,12 @@ fn the_first_of_equals_is_found_whatever_device_has_it() -> Result<()> {
                 (host[first], host[second]) = (7.0, 7.0);
                 let x = SplitTensor::from_slice(&split, 12, &host)?;
                 assert_eq!((x.arg_max().item()?, (-&x).arg_min().item()?), (first as u64, first as u64), "{split:?}");
-                // A NaN is the best of all, and the first of them counts.
+                // NaN wins over all values, and the first NaN counts.
                 (host[first], host[second]) = (f32::NAN, f32::NAN);
                 let x = SplitTensor::from_slice(&split, 12, &host)?;
                 assert_eq!((x.arg_max().item()?, x.arg_min().item()?), (first as u64, first as u64), "{split:?}");
                 assert!(x.max().item()?.is_nan() && x.min().item()?.is_nan());
-                // Zeros of both signs are equal to each other in this.
+                // Here, zeros of both signs are equal.
                 (host[first], host[second]) = (0.0, -0.0);
                 let x = SplitTensor::from_slice(&split, 12, &host)?;
                 assert_eq!(x.arg_min().item()?, first as u64, "{split:?}");
@@ -74,7 +74,7 @@ fn sums_keep_the_sign_of_zero_and_the_type() -> Result<()> {
         assert_eq!(zeros.sum().item()?.to_bits(), (-0.0f64).to_bits(), "{split:?}");
         let bytes = SplitTensor::from_slice(&split, 7, &[100u8; 7])?;
         assert_eq!(bytes.sum().item()?, 100u8.wrapping_mul(7));
-        // Halves are summed in `f32`, which holds what `f16` does not: 3000 ones and then 0.25 four times.
+        // Halves are summed in `f32`. `f16` does not hold the sums in between: of 3000 ones, and then of 0.25 four times.
         let mut host = vec![f16::ONE; 3000];
         host.extend([f16::from_f32(0.25); 4]);
         let halves = SplitTensor::from_slice(&split, host.len(), &host)?;
@@ -85,7 +85,7 @@ fn sums_keep_the_sign_of_zero_and_the_type() -> Result<()> {
     Ok(())
 }
 
-/// What a reduction along axes has by plain Rust: the results' shape, sums, maxima and where these are.
+/// Returns a reduction along axes by plain Rust: the results' shape, sums, maxima and the places of the maxima.
 fn along(host: &[i32], shape: [usize; 3], axes: &[usize]) -> (Vec<usize>, Vec<i32>, Vec<i32>, Vec<u64>) {
     let kept: Vec<usize> = (0..3).filter(|axis| !axes.contains(axis)).collect();
     let out: Vec<usize> = kept.iter().map(|&axis| shape[axis]).collect();
@@ -171,7 +171,7 @@ fn expressions_without_tensors_are_reduced_over_a_split() -> Result<()> {
     let pi = 4.0 * expected as f64 / (501.0 * 40.0);
     assert!((pi - std::f64::consts::PI).abs() < 0.05, "{pi}");
     for split in all_splits()? {
-        // The very same points.
+        // These are exactly the same points.
         assert_eq!(inside.sum().over_split(&split, [501, 40]).item()?, expected, "{split:?}");
         let index = element_index::<u64>() * 2 + axis_index::<u64>(0);
         let rows = index.sum().axes(&[1]).over_split(&split, [9, 3]).split_tensor()?;
@@ -212,9 +212,9 @@ fn a_fault_comes_back_whatever_device_has_it() -> Result<()> {
         let (x, y) = (SplitTensor::from_slice(&split, 8, &[5; 8])?, SplitTensor::from_slice(&split, 8, &host)?);
         let sum = (&x / &y).sum().item();
         assert!(matches!(sum, Err(Error::Fault(_))), "{zero}: {sum:?}");
-        // It is told once.
+        // The fault is returned once.
         assert_eq!(x.sum().item()?, 40, "{zero}");
-        // Of an assignment before, too, which does not wait on a GPU.
+        // The fault of an earlier assignment, which does not wait on a GPU, is also returned.
         let quotients = SplitTensor::<i32>::zeros(&split, 8)?;
         let sum = quotients.assign(&x / &y).and_then(|()| quotients.sum().item());
         assert!(matches!(sum, Err(Error::Fault(_))), "{zero}: {sum:?}");

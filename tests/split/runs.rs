@@ -1,4 +1,4 @@
-//! Runs of equal keys over devices against plain Rust.
+//! Tests runs of equal keys over devices against plain Rust.
 
 use kernel_primitives::functor::{Add, BinaryFn, Max};
 use kernel_primitives::{Devices, Error, Result, Split, SplitBuffer, split};
@@ -6,7 +6,7 @@ use kernel_primitives::{Devices, Error, Result, Split, SplitBuffer, split};
 use crate::kernels::{Compose, Map, SmallSum};
 use crate::{all_splits, splits};
 
-/// The first key of each run, and its values as one.
+/// Returns the first key of each run, and the combined value of the run.
 fn reduced<K: Copy + PartialEq, V: Copy>(keys: &[K], values: &[V], op: impl Fn(V, V) -> V) -> (Vec<K>, Vec<V>) {
     let mut runs: Vec<(K, V)> = Vec::new();
     for (at, (&key, &value)) in keys.iter().zip(values).enumerate() {
@@ -18,7 +18,7 @@ fn reduced<K: Copy + PartialEq, V: Copy>(keys: &[K], values: &[V], op: impl Fn(V
     runs.into_iter().unzip()
 }
 
-/// Keys in runs of these lengths, in turn.
+/// Returns keys in runs of these lengths, in turn.
 fn keys(len: usize, lengths: &[usize]) -> Vec<u32> {
     let runs = lengths.iter().cycle().zip(0u32..).flat_map(|(&length, run)| vec![run % 5; length]);
     runs.take(len).collect()
@@ -81,7 +81,7 @@ fn zeros_are_equal_and_nan_is_not() -> Result<()> {
         let (x, v) = (SplitBuffer::from_slice(&devices, &keys)?, SplitBuffer::from_slice(&devices, &ones)?);
         let (runs, counts) = split::reduce_by_key(&x, &v, Add)?;
         assert_eq!(counts.to_vec()?, [4.0, 1.0, 1.0, 2.0, 1.0], "{devices:?}");
-        // The key of a run is its first.
+        // The key of a run is its first key.
         let bits: Vec<u32> = runs.to_vec()?.into_iter().map(f32::to_bits).collect();
         let expected = [-0.0, f32::NAN, f32::NAN, 0.0, 1.0].map(f32::to_bits);
         assert_eq!(bits, expected, "{devices:?}");
@@ -108,7 +108,7 @@ fn values_that_are_on_other_devices_than_their_keys() -> Result<()> {
 fn an_operator_that_panics_is_a_fault_on_any_number_of_devices() -> Result<()> {
     for count in [1, 2] {
         let devices = Split::even(&Devices::emulated(count)?)?;
-        // Of two devices each has one: only the host combines them.
+        // Each of the two devices has one item, so only the host combines them.
         let x = SplitBuffer::from_slice(&devices, &[5u32, 5])?;
         let v = SplitBuffer::from_slice(&devices, &[6u32, 6])?;
         let result = split::reduce_by_key(&x, &v, SmallSum).map(|_| ());
@@ -126,9 +126,9 @@ fn a_run_over_all_devices_takes_few_copies() -> Result<()> {
     let before: Vec<_> = devices.iter().map(|device| device.counters()).collect();
     let (runs, sums) = split::reduce_by_key(&x, &v, Add)?;
     let cost: Vec<_> = devices.iter().zip(before).map(|(device, before)| device.counters().since(before)).collect();
-    // A count, two keys, and a value.
+    // These are a count, two keys, and a value.
     assert!(cost.iter().all(|cost| cost.device_to_host_copies <= 4), "{cost:?}");
-    // The run is written where it ends.
+    // The run is written to the device where it ends.
     let written: Vec<_> = cost.iter().map(|cost| cost.host_to_device_copies).collect();
     assert_eq!(written[3], written[0] + 2, "{cost:?}");
     assert_eq!((runs.to_vec()?, sums.to_vec()?), (vec![7], vec![4000]));

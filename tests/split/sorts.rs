@@ -1,4 +1,4 @@
-//! Sorts over devices against plain Rust.
+//! Tests sorts over devices against plain Rust.
 
 use std::fmt::Debug;
 
@@ -11,14 +11,14 @@ use kernel_primitives::{Devices, EmulatorOptions, Error, Result, Split, SplitBuf
 use crate::kernels::{ByRemainder, FewLarge, Flagged, Round, Twelve};
 use crate::{all_splits, devices, splits};
 
-/// Numbers of keys: none, fewer than devices, and more than a tile on each of them.
+/// The numbers of keys: none, fewer than devices, and more than a tile on each device.
 const LENGTHS: [usize; 9] = [0, 1, 2, 7, 8, 9, 100, 1003, 30_011];
 
 fn hash(i: usize) -> u32 {
     (i as u32).wrapping_mul(2_654_435_761).rotate_left(13).wrapping_mul(2_246_822_519)
 }
 
-/// So many keys of each kind, of which some are hard to share.
+/// Returns `len` keys of each kind. Some kinds are hard to share.
 fn kinds(len: usize) -> Vec<(&'static str, Vec<u32>)> {
     let of = |key: &dyn Fn(usize) -> u32| (0..len).map(key).collect::<Vec<u32>>();
     vec![
@@ -33,7 +33,7 @@ fn kinds(len: usize) -> Vec<(&'static str, Vec<u32>)> {
     ]
 }
 
-/// The items in an order, equal ones as they came.
+/// Returns the items in an order. Equal items keep their order.
 fn sorted<T: Copy>(items: &[T], order: impl Comparator<T>) -> Vec<T> {
     let mut sorted = items.to_vec();
     sorted.sort_by(|&a, &b| order.before(b, a).cmp(&order.before(a, b)));
@@ -180,7 +180,7 @@ fn a_result_may_be_split_in_another_way() -> Result<()> {
             assert_parts(&moved, &places, &what)?;
         }
     }
-    // All on one device at the one end, and on several at the other.
+    // At one end, all keys are on one device, and at the other, they are on several.
     let (three, one) = (Split::even(&Devices::emulated(3)?)?, Split::even(&Devices::emulated(1)?)?);
     for (from, to) in [(&three, &one), (&one, &three)] {
         let (x, v) = (SplitBuffer::from_slice(from, &keys)?, SplitBuffer::from_slice(from, &values)?);
@@ -189,7 +189,7 @@ fn a_result_may_be_split_in_another_way() -> Result<()> {
         assert_parts(&out, &sorted, "one and three")?;
         assert_parts(&moved, &places, "one and three")?;
     }
-    // What was selected is on few of the devices.
+    // A selection leaves its items on few of the devices.
     let devices = Split::even(&devices(3)?)?;
     let ascending: Vec<u32> = (0..6000).collect();
     let few = kernel_primitives::functor::bind_second(kernel_primitives::functor::LessThan, 1500);
@@ -199,7 +199,7 @@ fn a_result_may_be_split_in_another_way() -> Result<()> {
     assert_parts(&out, &(0..1500).rev().collect::<Vec<u32>>(), "kept")
 }
 
-/// Its buffers are longer than their ranges.
+/// The buffers of a selection are longer than its ranges.
 #[test]
 fn a_selection_may_be_the_result() -> Result<()> {
     for devices in splits(3)? {
@@ -229,7 +229,7 @@ fn keys_may_be_their_own_values() -> Result<()> {
     Ok(())
 }
 
-/// So many pieces of a share that a device sorts keys of four bytes again, and merges others in five passes.
+/// A share has so many pieces that a device sorts keys of four bytes again, and merges other keys in five passes.
 #[test]
 fn a_share_of_many_pieces() -> Result<()> {
     let devices = Split::even(&Devices::emulated(17)?)?;
@@ -246,7 +246,7 @@ fn a_share_of_many_pieces() -> Result<()> {
 fn a_comparator_that_panics_is_a_fault_on_any_number_of_devices() -> Result<()> {
     for count in [1, 2] {
         let devices = Split::even(&Devices::emulated(count)?)?;
-        // Of two devices each has one: only the host compares them.
+        // Each of the two devices has one item, so only the host compares them.
         let x = SplitBuffer::from_slice(&devices, &[101u32, 100])?;
         let mut out = SplitBuffer::uninit(&devices, 2)?;
         let result = split::sort_by(&x, FewLarge, &mut out);
@@ -255,7 +255,7 @@ fn a_comparator_that_panics_is_a_fault_on_any_number_of_devices() -> Result<()> 
     Ok(())
 }
 
-/// On GPUs, too, where the call need not wait for it.
+/// This holds on GPUs, too, although the call need not wait for the fault.
 #[test]
 fn a_fault_in_the_sort_of_a_device_is_returned() -> Result<()> {
     for devices in splits(2)? {
@@ -292,7 +292,7 @@ fn any_order_and_elements_of_the_program() -> Result<()> {
             assert_parts(&out, &sorted(&items, ByRemainder(10)), &format!("{devices:?} {len}"))?;
             split::sort_by(&x, Greater, &mut out)?;
             assert_parts(&out, &sorted(&items, Greater), &format!("{devices:?} {len}"))?;
-            // Each value of twelve bytes knows its key.
+            // Each value of twelve bytes has its key.
             let values: Vec<Twelve> = (0..).zip(&items).map(|(c, &b)| Twelve { a: 0.5, b, c }).collect();
             let v = SplitBuffer::from_slice(&devices, &values)?;
             let mut moved = SplitBuffer::uninit(&devices, len)?;
@@ -305,7 +305,7 @@ fn any_order_and_elements_of_the_program() -> Result<()> {
     Ok(())
 }
 
-/// They are merged by their places, although they have four bytes, or have one bit to sort by.
+/// Values are merged by their places, although they have four bytes, or have one bit to sort by.
 #[test]
 fn elements_of_which_not_all_bits_are_values() -> Result<()> {
     for devices in splits(3)?.into_iter().chain(splits(8)?) {
@@ -336,10 +336,10 @@ fn each_key_goes_between_devices_once() -> Result<()> {
     let before = counters();
     split::sort_keys(&x, &mut out, Less)?;
     let cost: Vec<_> = counters().into_iter().zip(before).map(|(after, before)| after.since(before)).collect();
-    // The last device has the keys of the first, and so on.
+    // The last device has the keys of the first device, and so on.
     assert!(cost.iter().all(|cost| (cost.peer_copies, cost.peer_bytes) == (1, 40_000)));
     assert_eq!(out.to_vec()?, sorted(&keys, Less));
-    // Nothing moves if it is sorted, and one device asks nobody.
+    // Nothing moves if the keys are sorted, and a single device asks no other device.
     let before = counters();
     split::sort_keys(&out, &mut SplitBuffer::uninit(&split, keys.len())?, Less)?;
     let cost: Vec<_> = counters().into_iter().zip(before).map(|(after, before)| after.since(before)).collect();

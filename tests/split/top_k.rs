@@ -1,4 +1,4 @@
-//! The first few of all devices, and functions of each item, against plain Rust.
+//! Tests the first few items of all devices, and functions of each item, against plain Rust.
 
 use kernel_primitives::functor::{Greater, Less};
 use kernel_primitives::prelude::SortKey;
@@ -15,7 +15,7 @@ fn the_first_few_of_all_devices() -> Result<()> {
             let x = SplitBuffer::from_slice(&devices, &host)?;
             let mut sorted = host;
             sorted.sort_unstable();
-            // Of none, of fewer and of more than a device has, and of more than a block finds.
+            // The values of `k` are 0, less and more than the items of a device, and more than a block finds.
             for k in [0, 1, 2, 10, 700, 1500, len].into_iter().filter(|&k| k <= len) {
                 let (least, most) = (split::top_k(&x, k, Less)?, split::top_k(&x, k, Greater)?);
                 assert_eq!(least.to_vec()?, sorted[..k], "{devices:?} {len} {k}");

@@ -1,4 +1,4 @@
-//! Views of split tensors, beside the same views of a tensor of one device.
+//! Tests views of split tensors against the same views of a tensor of one device.
 
 #![allow(clippy::reversed_empty_ranges, reason = "negative bounds count from the end")]
 
@@ -8,14 +8,14 @@ use kernel_primitives::{Devices, ExpressionErrorKind, Result, Split};
 use crate::errors::assert_error;
 use crate::{all_splits, values};
 
-/// A split tensor, and a tensor of one device with the same elements.
+/// Makes a split tensor, and a tensor of one device with the same elements.
 fn both(split: &Split, shape: &[usize]) -> Result<(SplitTensor<i32>, Tensor<i32>)> {
     let data = values(shape.iter().product());
     let whole = Tensor::from_slice(&split.streams()[0], shape, &data)?;
     Ok((SplitTensor::from_slice(split, shape, &data)?, whole))
 }
 
-/// Checks the shape, the rows of each device, and all elements, however they are read.
+/// Checks the shape, the rows of each device, and all elements, for all ways to read them.
 #[track_caller]
 fn assert_same(view: &SplitTensor<i32>, expected: &Tensor<i32>) -> Result<()> {
     assert_eq!(view.shape(), expected.shape());
@@ -40,7 +40,7 @@ fn assert_same(view: &SplitTensor<i32>, expected: &Tensor<i32>) -> Result<()> {
     Ok(())
 }
 
-/// Slices of rows: contiguous ones, by steps, of a single row, of none, and beyond the end.
+/// Returns slices of rows: contiguous rows, rows by steps, a single row, no rows, and rows beyond the end.
 fn row_slices() -> Vec<AxisSlice> {
     let every = AxisSlice::from(..);
     let long = isize::MAX;
@@ -59,12 +59,12 @@ fn slices_are_those_of_one_device() -> Result<()> {
                 assert_same(&x.slice((slice, 1))?, &whole.slice((slice, 1))?)?;
                 let (view, expected) = (x.slice((slice, .., 1..3))?, whole.slice((slice, .., 1..3))?);
                 assert_same(&view, &expected)?;
-                // A slice of a slice.
+                // This is a slice of a slice.
                 let inner = (AxisSlice::from(1..).by(2), AxisSlice::from(..).by(-2));
                 assert_same(&view.slice(inner)?, &expected.slice(inner)?)?;
             }
         }
-        // Without elements, however many rows there are.
+        // There are no elements, for any number of rows.
         for shape in [[19, 0, 4], [19, 0, usize::MAX], [19, 4, 0]] {
             let (x, whole) = both(&split, &shape)?;
             assert_same(&x.slice(1..)?, &whole.slice(1..)?)?;
@@ -109,13 +109,13 @@ fn views_are_assigned() -> Result<()> {
         view.assign(y.slice(slices.clone())? * 3 + element_index::<i32>() - axis_index::<i32>(0))?;
         expected.assign(other.slice(slices)? * 3 + element_index::<i32>() - axis_index::<i32>(0))?;
         assert_same(&x, &whole)?;
-        // The update of a column by another, as of one tensor.
+        // One column is updated by another column, as in a tensor of one device.
         x.slice((.., 0))?.add_assign(x.slice((.., 3))?)?;
         whole.slice((.., 0))?.add_assign(whole.slice((.., 3))?)?;
         x.slice(7..9)?.fill(-1)?;
         whole.slice(7..9)?.fill(-1)?;
         assert_same(&x, &whole)?;
-        // From rows of any split.
+        // The rows come from any split.
         let (view, expected) = (x.slice((1..11, ..2))?, whole.slice((1..11, ..2))?);
         view.copy_from(&y.slice((12..22, 2..))?)?;
         expected.assign(other.slice((12..22, 2..))?)?;
@@ -142,7 +142,7 @@ fn views_are_reduced() -> Result<()> {
     Ok(())
 }
 
-/// The neighbours of a view are those in the view, whatever is around it in memory.
+/// The neighbours of a view are in the view, for any elements around it in memory.
 #[test]
 fn stencils_read_views() -> Result<()> {
     for split in all_splits()? {
@@ -252,7 +252,7 @@ fn views_that_no_tensor_has() -> Result<()> {
     assert_error(x.broadcast_to([6, 5]), ExpressionErrorKind::BadShape, &["[6, 4] does not broadcast to [6, 5]"]);
     assert_error(x.reshape([5, 4]), ExpressionErrorKind::BadShape, &["20 elements, but there are 24"]);
     assert_error(x.slice((.., ..2))?.reshape(12), ExpressionErrorKind::BadStrides, &["contiguous"]);
-    // As on one device, although each of them has a single row.
+    // The result is the same as on one device, although each of the devices has a single row.
     let steps =
         SplitTensor::<i32>::zeros(&Split::even(&Devices::emulated(3)?)?, [6, 4])?.slice(AxisSlice::from(..).by(2))?;
     assert_error(
@@ -274,7 +274,7 @@ fn views_that_no_tensor_has() -> Result<()> {
     Ok(())
 }
 
-/// What a step reads of the target beside its places is what is there before the step.
+/// If a step reads the target beside its places, it reads the elements from before the step.
 #[test]
 fn a_step_reads_views_of_its_target() -> Result<()> {
     for split in all_splits()? {
@@ -287,7 +287,7 @@ fn a_step_reads_views_of_its_target() -> Result<()> {
             t.assign((stencil(&x, Boundary::Interior, far) + t.slice((.., ..3))?).steps(steps))?;
             target.assign((stencil(&whole, Boundary::Interior, far) + target.slice((.., ..3))?).steps(steps))?;
             assert_same(&t, &target)?;
-            // What is stepped, where the places are.
+            // The stepped tensor is where the places are.
             let sum = |n: &Neighbours<i32>| n.at([0, 1]) - n.at([-1, -1]);
             let inner = (1.., 1..-1);
             t.assign((stencil(&x, Boundary::Interior, sum) + x.slice(inner.clone())?).steps(steps))?;
@@ -298,7 +298,7 @@ fn a_step_reads_views_of_its_target() -> Result<()> {
     Ok(())
 }
 
-/// Of a view whose first column alone is written, only this column is read.
+/// Only the first column of a view is written, and only this column is read.
 #[test]
 fn stencils_read_no_more_than_they_need() -> Result<()> {
     let split = Split::even(&Devices::emulated(3)?)?;
@@ -313,7 +313,7 @@ fn stencils_read_no_more_than_they_need() -> Result<()> {
     Ok(())
 }
 
-/// Neither order of the copies would be right.
+/// No order of the copies would be right.
 #[test]
 fn a_copy_to_elements_of_its_own() -> Result<()> {
     let split = Split::even(&Devices::emulated(2)?)?;

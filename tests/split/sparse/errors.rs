@@ -1,4 +1,4 @@
-//! Bad input: an error that names what is wrong.
+//! Tests bad input. The error names the mistake.
 
 use kernel_primitives::algorithms::{Csr, SpmvMethod};
 use kernel_primitives::functor::{Axpby, PlusTimes};
@@ -31,7 +31,7 @@ fn arrays_that_are_no_matrix_are_errors_that_name_the_place() -> Result<()> {
         for (shape, offsets, indices, of_entries, expected) in cases {
             let made = SplitCsr::new(&devices, shape, offsets, indices, of_entries);
             refused(made, &format!("SplitCsr::new: {expected}"));
-            // As one device says it.
+            // The message is that of one device.
             let made = Csr::new(&devices.streams()[0], shape, offsets, indices, of_entries);
             refused(made, &format!("Csr::new: {expected}"));
         }
@@ -43,7 +43,7 @@ fn arrays_that_are_no_matrix_are_errors_that_name_the_place() -> Result<()> {
 fn a_device_whose_items_have_no_numbers_is_an_error() -> Result<()> {
     let devices = Split::even(&Devices::emulated(2)?)?;
     let made = SplitCsr::new(&devices, (1, 1 << 34), &[0u32, 1], &[7], &[1.0f32]);
-    // The last device has the row, and half of the columns, of which none is read.
+    // The last device has the row and half of the columns. None of these columns is read.
     let expected =
         "SplitCsr::new: indices of 32 bits cannot number the 8589934593 items that device 1 of the split reads";
     refused(made, expected);
@@ -72,7 +72,7 @@ fn a_matrix_that_finds_no_memory_keeps_nothing() -> Result<()> {
         SplitCsr::new(&devices, (2, 4), &offsets, &indices, &vec![1.0f64; indices.len()])
     };
     for _ in 0..10 {
-        // Of the second device's entries, the values alone take 80000 bytes, after the columns.
+        // The values of the second device's entries alone take 80000 bytes, after the columns.
         let error = made([1000, 10_000]).expect_err("no memory");
         let is_of_second = |device: &str| device == "device 1 of the emulator";
         assert!(matches!(&error, Error::Allocation { bytes: 80_000, device, .. } if is_of_second(device)), "{error}");
@@ -99,7 +99,7 @@ fn a_matrix_of_a_gpu_is_not_split_over_the_emulator_nor_the_other_way_round() ->
         return Ok(());
     }
     for (split, other) in [(&near, &emulated), (&emulated, &near)] {
-        // With an entry, and with none.
+        // The matrix has one entry, or none.
         for offsets in [[0u32, 1, 1], [0, 0, 0]] {
             let entries = offsets[2] as usize;
             let a = Csr::new(&other.streams()[0], (2, 2), &offsets, &[1][..entries], &[2.0f32][..entries])?;
@@ -135,7 +135,7 @@ fn vectors_that_are_split_in_other_ways() -> Result<()> {
          the emulator, 2..5 on device 1 of the emulator) and 0..2 on device 0 of the emulator, 2..4 on device 1 of the \
          emulator",
     );
-    // The same bounds on other devices, and fewer devices.
+    // This has the same bounds on other devices, or fewer devices.
     let turned = Split::even(&Devices::new([devices[1].clone(), devices[0].clone()])?)?;
     assert!(matches!(split::spmv(&a, &vector(&turned, 2)?, &mut y()?), Err(Error::Split { .. })));
     refused(

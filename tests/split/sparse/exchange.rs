@@ -1,4 +1,4 @@
-//! What goes between devices, and the memory that it takes.
+//! Tests the exchange between devices, and the memory that it takes.
 
 use kernel_primitives::algorithms::{self, SpmvMethod};
 use kernel_primitives::split;
@@ -7,7 +7,7 @@ use kernel_primitives::{Counters, Devices, EmulatorOptions, Error, Result, Split
 use super::{Host, matrices};
 use crate::{splits, values};
 
-/// What devices of the emulator counted during a call, all together.
+/// Returns the counts of all devices of the emulator together during a call.
 fn counted(devices: &Devices, call: impl FnOnce() -> Result<()>) -> Result<Counters> {
     let counters = || devices.iter().map(|device| device.counters()).collect::<Vec<_>>();
     let before = counters();
@@ -35,18 +35,18 @@ fn only_what_rows_read_of_others_goes_between_devices() -> Result<()> {
         let x = SplitBuffer::from_slice(&even, &vec![1.0f64; host.columns])?;
         let mut y = SplitBuffer::uninit(&even, host.shape().0)?;
         split::spmv(&a, &x, &mut y)?;
-        // The second product finds the memory of the first.
+        // The second product uses the memory of the first product.
         let cost = counted(&devices, || split::spmv(&a, &x, &mut y))?;
         let halos: usize = (0..3).map(|device| a.halo(device).len()).sum();
         assert_eq!(cost.peer_bytes, 8 * halos as u64, "{}", host.name);
         let copies = (cost.host_to_device_copies, cost.device_to_host_copies);
         assert_eq!((copies, cost.allocations), ((0, 0), 0), "{}", host.name);
         if host.name == "banded" {
-            // Two rows on each side of a border; each device collects, and each multiplies.
+            // Two rows on each side of a border are exchanged. Each device collects, and each multiplies.
             assert_eq!((halos, cost.peer_copies, cost.launches), (8, 4, 6));
         }
     }
-    // Blocks on the diagonal need nothing of others.
+    // Blocks on the diagonal need no items of other devices.
     let host = Host::new("blocks", (30, 30), |row| (row / 10 * 10..row / 10 * 10 + 10).collect());
     let a = host.split(&even, &host.values(f64::from))?;
     let (x, mut y) = (SplitBuffer::from_slice(&even, &[1.0f64; 30])?, SplitBuffer::uninit(&even, 30)?);
@@ -93,7 +93,8 @@ fn a_product_that_finds_no_memory_begins_nothing_and_keeps_nothing() -> Result<(
     let x: Vec<f64> = (0..2 * LEN).map(|at| at as f64).collect();
     let there = SplitBuffer::from_slice(&even, &x)?;
     let mut y = SplitBuffer::from_slice(&even, &vec![7.0f64; 2 * LEN])?;
-    // On each device an outbox of 8000 bytes and an input of 16000: the first one has memory for both once, the second one for the outbox.
+    // Each device has an outbox of 8000 bytes and an input of 16000 bytes. The first device has memory for both once, and the second device
+    // has memory only for the outbox.
     let mut full = Vec::new();
     for (stream, left) in even.streams().iter().zip([30, 20]) {
         let mut all = Vec::new();
@@ -115,7 +116,7 @@ fn a_product_that_finds_no_memory_begins_nothing_and_keeps_nothing() -> Result<(
     Ok(())
 }
 
-/// Other threads' products do not overwrite what a product sends.
+/// Products of other threads do not overwrite the items that a product sends.
 #[test]
 fn threads_multiply_by_one_matrix() -> Result<()> {
     let host = &matrices()[0];

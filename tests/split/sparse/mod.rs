@@ -1,4 +1,4 @@
-//! Sparse products over split buffers against those of one device.
+//! Tests sparse products over split buffers against those of one device.
 
 mod errors;
 mod exchange;
@@ -21,7 +21,7 @@ struct Host {
 }
 
 impl Host {
-    /// Row by row, the columns of the entries.
+    /// Makes a matrix. `of_row` returns the columns of a row's entries.
     fn new(name: &'static str, (rows, columns): (usize, usize), of_row: impl Fn(usize) -> Vec<usize>) -> Self {
         let mut host = Self { name, columns, offsets: vec![0], indices: Vec::new() };
         for row in 0..rows {
@@ -35,12 +35,12 @@ impl Host {
         (self.offsets.len() - 1, self.columns)
     }
 
-    /// Small whole values.
+    /// Returns small whole values.
     fn values<V>(&self, of: impl Fn(i32) -> V) -> Vec<V> {
         values(self.indices.len()).into_iter().map(|value| of(value % 9)).collect()
     }
 
-    /// The product with `x`, by plain Rust.
+    /// Returns the product with `x`, computed by plain Rust.
     fn product(&self, of_entries: &[f64], x: &[f64]) -> Vec<f64> {
         let sum = |row: &[u32]| {
             let entries = row[0] as usize..row[1] as usize;
@@ -58,12 +58,12 @@ impl Host {
     }
 }
 
-/// A number without order.
+/// Returns a number without order.
 fn hash(at: usize) -> usize {
     at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33
 }
 
-/// Columns without order, some of which may come twice.
+/// Returns columns without order. A column may occur twice.
 fn any(row: usize, count: usize, columns: usize) -> Vec<usize> {
     (0..count).map(|entry| hash(row * 1000 + entry + 1) % columns).collect()
 }

@@ -1,4 +1,4 @@
-//! Matrices: their rows on each device, and how these number their columns.
+//! Tests the rows of matrices on each device, and the numbers of their columns.
 
 use kernel_primitives::split::{self, SplitCsr};
 use kernel_primitives::{Buffer, Devices, Result, Split, SplitBuffer, Stream};

@@ -1,4 +1,4 @@
-//! Products with all matrices, by all methods and by other operators.
+//! Tests products with all matrices, by all methods and by other operators.
 
 use kernel_primitives::algorithms::{self, SpmvMethod};
 use kernel_primitives::functor::{Add, Axpby, Min, Overwrite, PlusTimes, Semiring};
@@ -8,7 +8,7 @@ use kernel_primitives::{Result, SplitBuffer};
 use super::{Host, matrices};
 use crate::{all_splits, splits, values};
 
-/// All ways to compute a product.
+/// All methods of products.
 const METHODS: [SpmvMethod; 6] = [
     SpmvMethod::Rows { lanes: 1 },
     SpmvMethod::Rows { lanes: 4 },
@@ -59,7 +59,7 @@ fn every_method_has_the_same_product() -> Result<()> {
     Ok(())
 }
 
-/// Indices of 64 bits, integers, and what is written is read by the next product, without a wait.
+/// Indices have 64 bits, and values are integers. The next product reads the written items, without a wait.
 #[test]
 fn products_follow_each_other() -> Result<()> {
     let host = Host::new("ring", (97, 97), |row| vec![row, (row + 1) % 97, (row * 5 + 3) % 97]);

@@ -1,4 +1,4 @@
-//! Steps that there are not: errors that say why.
+//! Tests steps that are not possible. The error says why.
 
 use kernel_primitives::expr::*;
 use kernel_primitives::{Devices, Error, ExpressionErrorKind, Result, Split};
@@ -50,7 +50,7 @@ fn steps_that_there_are_not() -> Result<()> {
             fails(u.assign(inner(1).steps(count)), Overlap, "overlaps");
         }
         u.assign(up(&u).steps(0))?;
-        // Rows on other devices.
+        // These rows are on other devices.
         let elsewhere = SplitTensor::<f32>::zeros(&other, [6, 5])?;
         for count in [0, 1, 4] {
             fails(elsewhere.assign(up(&u).steps(count)), BadSplit, "resplit");

@@ -1,4 +1,4 @@
-//! Steps of stencils on split tensors: those of one device, and those of plain loops, bit for bit.
+//! Tests steps of stencils on split tensors bit for bit against those of one device, and those of plain loops.
 
 mod errors;
 
@@ -11,7 +11,7 @@ use crate::{all_splits, devices, splits, values};
 
 const COUNTS: [usize; 6] = [0, 1, 2, 3, 7, 16];
 
-/// Rows around the shards of the state and of the target.
+/// The numbers of rows around the shards of the state and of the target.
 const ROOMS: [[Option<usize>; 2]; 4] = [[None, None], [Some(1), Some(3)], [None, Some(2)], [Some(3), None]];
 
 trait Item: Numeric + Promote<Self, Output = Self> {
@@ -61,7 +61,7 @@ fn tensor<T: Item>(split: &Split, shape: &[usize], data: &[T], room: Option<usiz
     Ok(x)
 }
 
-/// Neighbours at these distances along the outermost axis and the innermost one, with weights 1, −2, 3, …
+/// Makes a sum of neighbours at these distances along the outermost axis and the innermost axis, with weights 1, −2, 3, …
 fn step<T: Item>(x: &Expr<T>, rank: usize, boundary: Boundary<T>, offsets: &[[isize; 2]]) -> Expr<T> {
     let weight = |at: usize| T::of(at as i32 + 1);
     stencil(x, boundary, |n| {
@@ -76,7 +76,7 @@ fn step<T: Item>(x: &Expr<T>, rank: usize, boundary: Boundary<T>, offsets: &[[is
     })
 }
 
-/// Asserts that steps are those of one device, or refused as there.
+/// Checks that steps are those of one device, or that they are refused as they are there.
 #[track_caller]
 fn agree<T: Item>(
     splits: &[Split],
@@ -123,7 +123,7 @@ fn steps_of_vectors() -> Result<()> {
             let far = reach(n, 2);
             agree::<f32>(&splits, &[n], &COUNTS, &|x| {
                 let around = step(&x, 1, boundary, &[[-1, -1], [far, far]]);
-                // Beside an interior stencil there are fewer places.
+                // An interior stencil has fewer places.
                 if boundary == Boundary::Interior { around } else { &x * 0.5 + around }
             })?;
         }
@@ -141,7 +141,7 @@ fn steps_of_matrices() -> Result<()> {
             agree::<f32>(&splits, &[rows, 4], &COUNTS, &|x| step(&x, 2, boundary, &offsets))?;
         }
     }
-    // Before a place alone, or after.
+    // Neighbours are only before a place, or only after it.
     for boundary in boundaries() {
         agree::<f32>(&splits, &[9, 3], &[1, 2, 5], &|x| step(&x, 2, boundary, &[[-2, 0], [0, 1]]))?;
         agree::<f32>(&splits, &[9, 3], &[1, 2, 5], &|x| step(&x, 2, boundary, &[[3, 0], [0, 0]]))?;
@@ -177,7 +177,7 @@ fn steps_along_inner_axes() -> Result<()> {
     Ok(())
 }
 
-/// What a one-index axis makes of a stencil: it reads each place alone.
+/// An axis with one index makes a stencil that reads only each place.
 #[test]
 fn steps_without_neighbours() -> Result<()> {
     let splits = all_splits()?;
@@ -190,7 +190,7 @@ fn steps_without_neighbours() -> Result<()> {
     Ok(())
 }
 
-/// The index that stands for one that may be outside; none for the constant.
+/// Returns the index that is read in place of an index that may be outside, or `None` for the constant.
 fn index(at: isize, extent: usize, boundary: usize) -> Option<usize> {
     let extent = extent as isize;
     let at = match boundary {
@@ -219,7 +219,7 @@ fn steps_are_those_of_loops() -> Result<()> {
                     let column = index((place % columns) as isize + right, columns, number);
                     let value = match (row, column) {
                         (Some(row), Some(column)) => state[row * columns + column],
-                        // A place of the frame.
+                        // This is a place of the frame.
                         _ if number == 5 => return state[place],
                         _ => i64::of(5),
                     };
@@ -269,14 +269,14 @@ fn sums_of_many_weights_and_several_boundaries() -> Result<()> {
         let sum = |boundary| step(&x, 2, boundary, &[[-2, 0], [1, 1]]);
         sum(Boundary::Periodic) * 0.1 + sum(Boundary::Clamp) * 0.2 - &x
     })?;
-    // Neighbours that are outside wherever they start.
+    // These neighbours are outside for every place.
     agree::<f32>(&splits, &[7], &COUNTS, &|x| {
         stencil(&x, Boundary::Constant(0.5), |n| n.at(-1) * 0.5 + n.at(40))
             - stencil(&x * 0.1, Boundary::Clamp, |n| n.at(2))
     })
 }
 
-/// Others beside the stepped tensor: of its shape, a column, and the target itself.
+/// Other tensors beside the stepped tensor have its shape, or are a column or the target itself.
 #[test]
 fn other_tensors_are_read_in_their_places() -> Result<()> {
     let stream = devices(1)?[0].stream()?;
@@ -300,7 +300,7 @@ fn other_tensors_are_read_in_their_places() -> Result<()> {
                     let y = uninit(&split, &shape, to)?;
                     y.assign(value(x.clone(), f.to_expr(), c.clone(), *boundary).steps(count))?;
                     assert_eq!(bits(y.to_vec()?), expected, "{split:?} {boundary:?} {count}");
-                    // The target keeps what is read until the last step.
+                    // The target keeps the elements that are read until the last step.
                     f.assign(value(x, f.to_expr(), c, *boundary).steps(count))?;
                     assert_eq!(bits(f.to_vec()?), expected, "{split:?} {boundary:?} {count}, of the target");
                 }
@@ -310,7 +310,7 @@ fn other_tensors_are_read_in_their_places() -> Result<()> {
     Ok(())
 }
 
-/// They have the shape of the interior, and are split as tensors of that shape are.
+/// The other tensors have the shape of the interior, and are split like tensors of that shape.
 #[test]
 fn other_tensors_beside_an_interior_stencil() -> Result<()> {
     let stream = devices(1)?[0].stream()?;
@@ -389,7 +389,7 @@ fn tensors_without_elements() -> Result<()> {
             agree::<f32>(&splits(3)?, &shape, &[0, 1, 4], &|x| step(&x, 2, boundary, &[[-1, 0], [1, 0]]))?;
         }
     }
-    // The most steps take no time.
+    // Even the most steps take no time here.
     let split = Split::even(&Devices::emulated(3)?)?;
     let (x, y) = (tensor::<f32>(&split, &[0, 3], &[], None)?, uninit(&split, &[0, 3], None)?);
     y.assign(step(&x.to_expr(), 2, Boundary::Clamp, &[[-1, 0]]).steps(1 << 24))
@@ -409,7 +409,7 @@ fn a_step_is_a_kernel_and_the_rows_around_shards() -> Result<()> {
         let (x, y) = (tensor::<f32>(&split, &shape, &numbers(200), from)?, uninit(&split, &shape, to)?);
         let before = (peer_bytes(&split), launches());
         y.assign(step(&x.to_expr(), 2, Boundary::Periodic, &[[-1, 0], [1, 0]]).steps(16))?;
-        // Two rows of each device, of 5 elements; a kernel of each.
+        // Two rows of each device are copied, with 5 elements each. Each device has a kernel.
         assert_eq!(peer_bytes(&split) - before.0, 16 * 8 * 5 * 4, "{from:?} {to:?}");
         assert_eq!(launches() - before.1, 4 * (16 + copies), "{from:?} {to:?}");
     }
@@ -423,7 +423,7 @@ fn memory_of_their_own_is_that_of_two_tensors() -> Result<()> {
     let mut results = Vec::new();
     for (room, own) in [(None, 2), (Some(1), 1)] {
         let mut options = EmulatorOptions::default();
-        // For the state and the target, for memory of their own, and little else.
+        // The memory is enough for the state and the target, for temporary memory, and a little more.
         options.memory_bytes = Some(LEN / 2 * 4 * (2 * (2 + own) + 1) / 2);
         let split = Split::even(&Devices::emulated_with(2, options)?)?;
         let shape = [LEN / 100, 100];
