@@ -1,4 +1,4 @@
-//! Products by the length of each row: rows around the lengths at which others take them, and several long ones in a warp.
+//! Tests products by the length of each row: rows near the lengths at which other kernels take them, and several long rows in a warp.
 
 use kernel_primitives::algorithms::{Csr, Run, SpmvMethod, Workspace, spmv, spmv_by, spmv_with};
 use kernel_primitives::functor::{Add, Axpby, Min, Overwrite, PlusTimes, Semiring};
@@ -11,7 +11,7 @@ use crate::kernels::{MeanProduct, Powers};
 use crate::products::{dense, whole};
 use crate::support::{Random, stream};
 
-/// Lengths of rows around those at which others take them.
+/// Returns lengths of rows near those at which other kernels take them.
 fn edges() -> Vec<Vec<usize>> {
     const FIRST: usize = CSR_FIRST_ENTRIES;
     let steps = [31, 32, 33, 127, 128, 129, 1000];
@@ -21,19 +21,19 @@ fn edges() -> Vec<Vec<usize>> {
         vec![0; 200],
         vec![0, 1, FIRST - 1, FIRST, FIRST + 1, CSR_SHORT - 1, CSR_SHORT],
         [vec![CSR_SHORT, CSR_SHORT + 1], steps.to_vec(), vec![0, CSR_SHARE - 1, CSR_SHARE, 3]].concat(),
-        // One of them only, at the begin or the end of a warp and of a block.
+        // There is only one such row, at the beginning or the end of a warp and of a block.
         vec![CSR_SHARE],
         vec![CSR_SHARE + 1],
         [vec![2; 31], vec![CSR_SHARE + 1], vec![CSR_SHORT + 1], vec![2; 95], vec![CSR_SHARE + 1], vec![2]].concat(),
-        // All lanes of a warp have long rows, or giant ones.
+        // All lanes of a warp have long rows, or giant rows.
         [vec![1; 32], vec![40; 32], vec![3; 70], vec![17; 32]].concat(),
         [vec![1; 32], vec![CSR_SHARE + 1; 32], vec![3; 70]].concat(),
-        // Several giant rows in a warp, beside short and long ones.
+        // A warp has several giant rows, beside short and long rows.
         [vec![5, 0], giants.to_vec(), vec![100, 7, 5 * CSR_SHARE + 9, 20], giants.to_vec(), vec![0; 30]].concat(),
     ]
 }
 
-/// The matrix, computed by the length of each row.
+/// Makes the matrix, with products by the length of each row.
 fn on<V: Element>(stream: &Stream, matrix: &Host<V>) -> Result<Csr<V>> {
     let mut a = matrix.on(stream)?;
     a.set_method(SpmvMethod::ByLength)?;
@@ -60,7 +60,7 @@ fn rows_of_any_lengths_have_their_products() -> Result<()> {
     Ok(())
 }
 
-/// The methods are set after the matrix was made, and it is made of another one.
+/// The methods are set after the matrix was made, and it is made from another matrix.
 #[test]
 fn a_transposed_matrix_has_its_own_giant_rows() -> Result<()> {
     let stream = stream()?;
@@ -80,7 +80,7 @@ fn a_transposed_matrix_has_its_own_giant_rows() -> Result<()> {
     let mut y = stream.buffer_zeroed::<f32>(2)?;
     spmv(&stream, &transposed, &stream.buffer_from(&x)?, &mut y)?;
     assert_eq!(y.to_vec()?.into_iter().map(f64::from).collect::<Vec<_>>(), expected);
-    // From its buffers, it is measured again.
+    // A matrix that is made from its buffers is measured again.
     let (offsets, indices, values) = transposed.into_buffers();
     let mut again = Csr::from_buffers(&stream, (2, 3000), offsets, indices, values)?;
     again.set_method(SpmvMethod::ByLength)?;
@@ -90,7 +90,7 @@ fn a_transposed_matrix_has_its_own_giant_rows() -> Result<()> {
     Ok(())
 }
 
-/// Lanes without an entry take part in nothing: not even zeros would do with this semiring.
+/// Lanes without an entry take no part. With this semiring, not even zeros would be right.
 #[test]
 fn shortest_paths_of_any_lengths_are_found() -> Result<()> {
     let stream = stream()?;
@@ -144,7 +144,7 @@ fn epilogues_read_the_result_or_another_vector_sanitize() -> Result<()> {
     Ok(())
 }
 
-/// Halves, which accumulate in `f32`, with indices of 64 bits, and a vector that is computed.
+/// The values are halves, which accumulate in `f32`, with indices of 64 bits and a computed vector.
 #[test]
 fn giant_rows_have_wide_indices_and_computed_vectors() -> Result<()> {
     let stream = stream()?;
@@ -164,7 +164,7 @@ fn giant_rows_have_wide_indices_and_computed_vectors() -> Result<()> {
     Ok(())
 }
 
-/// Results of 16 and of 24 bytes, of which fewer are under way, and of 264 bytes.
+/// The results have 16 and 24 bytes, of which fewer are in flight, and 264 bytes.
 #[test]
 fn wide_results_of_any_lengths_are_combined() -> Result<()> {
     fn powers<const N: usize>(matrix: &Host<f64>, x: &[f64]) -> Vec<[f64; N]> {
@@ -213,7 +213,7 @@ fn products_without_giant_rows_are_captured_without_a_workspace() -> Result<()> 
         let matrix = Host::of_lengths(8, [5, longest, 0, 20], &mut random, |bits| f64::from(whole(bits)));
         let (a, mut memory) = (on(&stream, &matrix)?, Workspace::new());
         let (mut x, mut y) = (stream.buffer_zeroed::<f64>(8)?, stream.buffer_zeroed::<f64>(4)?);
-        // The kernels are loaded, and the workspace gets its memory.
+        // This loads the kernels, and the workspace gets its memory.
         spmv(Run::on(&stream).with(&mut memory), &a, &x, &mut y)?;
         let graph = stream.capture(|stream| {
             let run = if workspace { Run::on(stream).with(&mut memory) } else { Run::on(stream) };
@@ -229,7 +229,7 @@ fn products_without_giant_rows_are_captured_without_a_workspace() -> Result<()> 
     Ok(())
 }
 
-/// Rows that are giant no more, or have become so: wrong numbers, or a fault.
+/// Some rows are not giant any more, or have become giant. The results are wrong numbers, or a fault.
 #[test]
 fn giant_rows_that_were_changed_lead_to_no_access_outside() -> Result<()> {
     const LEN: u32 = 20_000;
@@ -244,7 +244,7 @@ fn giant_rows_that_were_changed_lead_to_no_access_outside() -> Result<()> {
         &[0, LEN - 1, u32::MAX, 7, u32::MAX],
     ];
     for (before, after) in before.into_iter().flat_map(|before| after.map(|after| (before, after))) {
-        // A fault is of its stream.
+        // A fault belongs to its stream.
         let stream = stream()?;
         let (mut offsets, after) = (stream.buffer_from(before)?, stream.buffer_from(after)?);
         let change = stream.capture(|stream| offsets.as_mut_slice().copy_from_device(stream, after.as_slice()))?;

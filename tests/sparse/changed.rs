@@ -1,4 +1,5 @@
-//! Products of matrices that a launch has changed since they were checked: faults or wrong numbers, and no access outside.
+//! Tests products of matrices that a launch has changed since they were checked. There may be faults or wrong numbers, but no access
+//! outside.
 
 use kernel_primitives::algorithms::{Csr, SpmvMethod, spmv, transform};
 use kernel_primitives::functor::Identity;
@@ -9,7 +10,7 @@ use crate::products::{dense, whole};
 use crate::support::{Random, stream};
 use crate::{Host, METHODS};
 
-/// A buffer of `before`, and a graph that makes it `after`.
+/// Returns a buffer with `before`, and a graph that changes it to `after`.
 fn changing(stream: &Stream, before: &[u32], after: &[u32]) -> Result<(Buffer<u32>, Graph)> {
     let (mut buffer, after) = (stream.buffer_zeroed::<u32>(before.len())?, stream.buffer_from(after)?);
     // The kernel is loaded now, and not while the stream captures.
@@ -19,7 +20,7 @@ fn changing(stream: &Stream, before: &[u32], after: &[u32]) -> Result<(Buffer<u3
     Ok((buffer, graph))
 }
 
-/// Rows over several tiles and several chunks, the last of which ends inside a vector.
+/// Makes rows over several tiles and several chunks. The last chunk ends inside a vector.
 fn matrix(random: &mut Random) -> Host<f32> {
     let lengths = (0..900).map(|row| if row == 500 { 2503 } else { row % 10 });
     let matrix = Host::of_lengths(40, lengths, random, whole);
@@ -54,7 +55,7 @@ fn a_column_outside_counts_as_the_last_one() -> Result<()> {
     Ok(())
 }
 
-/// A product of a matrix whose offsets have become others, after the method was chosen or before: `y`, or the error.
+/// Computes a product of a matrix whose offsets were changed, before or after the method was chosen. Returns `y`, or the error.
 fn product(matrix: &Host<f32>, after: &[u32], method: SpmvMethod, before: bool) -> Result<Vec<f32>> {
     let stream = stream()?;
     let (offsets, change) = changing(&stream, &matrix.offsets, after)?;
@@ -94,12 +95,12 @@ fn offsets_that_are_none_lead_to_no_access_outside() -> Result<()> {
             match product(&matrix, after, method, before) {
                 Ok(y) => assert_eq!(y[matrix.rows()], 77.0, "{number}, {method:?}"),
                 Err(Error::Fault(fault)) => match fault.diagnosis {
-                    // Entries that do not lie inside, whichever check comes first.
+                    // Entries are not inside, and any of the checks may come first.
                     Diagnosis::Raised(raised) => assert!(
                         matches!(raised.kind, FaultKind::TileOutOfBounds | FaultKind::OutOfBounds),
                         "{number}, {method:?}: {raised:?}"
                     ),
-                    // Two rows with one end, or with one step of the path.
+                    // Two rows have the same end, or the same step of the path.
                     Diagnosis::DataRace { .. } | Diagnosis::Unwritten { .. } => {}
                     other => panic!("{number}, {method:?}: {other:?}"),
                 },

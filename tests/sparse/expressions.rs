@@ -1,4 +1,4 @@
-//! Products in expressions of tensors, against plain loops.
+//! Tests products in expressions of tensors against plain loops.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,12 +10,12 @@ use crate::products::whole;
 use crate::support::{Random, stream, streams};
 use crate::{Host, METHODS};
 
-/// The product by plain loops.
+/// Returns the product by plain loops.
 fn products(matrix: &Host<f32>, x: &[f32]) -> Vec<f32> {
     (0..matrix.rows()).map(|row| matrix.row(row).map(|(column, value)| value * x[column]).sum()).collect()
 }
 
-/// A matrix of rows of several lengths, of which some take several tiles of the merge path, a vector, and the products.
+/// Makes a matrix with rows of several lengths, a vector, and the products. Some rows take several tiles of the merge path.
 fn example() -> (Host<f32>, Vec<f32>, Vec<f32>) {
     let mut random = Random::new(71);
     let matrix = Host::of_lengths(20, [3, 0, 1000, 20, 5000, 1], &mut random, whole);
@@ -24,12 +24,12 @@ fn example() -> (Host<f32>, Vec<f32>, Vec<f32>) {
     (matrix, x, expected)
 }
 
-/// `f(row's product, row)` for all rows.
+/// Returns `f(row's product, row)` for all rows.
 fn of(products: &[f32], f: impl Fn(f32, f32) -> f32) -> Vec<f32> {
     products.iter().enumerate().map(|(row, &product)| f(product, row as f32)).collect()
 }
 
-/// A stream of an emulator that checks, or does not.
+/// Returns a stream of an emulator that checks, or of one that does not.
 fn emulator(checked: bool) -> Result<Stream> {
     let mut options = EmulatorOptions::default();
     options.checked = checked;
@@ -59,7 +59,7 @@ fn products_with_factors_and_sums_are_those_of_loops_sanitize() -> Result<()> {
     Ok(())
 }
 
-/// Slices of equally long rows and others, in the matrix's order and sorted.
+/// There are slices of equally long rows and of other rows, in the matrix's order and sorted.
 #[test]
 fn products_in_slices_are_those_of_loops() -> Result<()> {
     let mut random = Random::new(72);
@@ -80,7 +80,7 @@ fn products_in_slices_are_those_of_loops() -> Result<()> {
     Ok(())
 }
 
-/// By the device's count: what is scaled and added is no launch of its own. Other tests share the count of a GPU.
+/// The device's counts show that a scale and a sum are not launches of their own. Other tests share the counts of a GPU.
 #[test]
 fn a_residual_takes_as_many_launches_as_the_product() -> Result<()> {
     let stream = Device::emulator().stream()?;
@@ -97,7 +97,7 @@ fn a_residual_takes_as_many_launches_as_the_product() -> Result<()> {
     assert_eq!(launches(&|| (&f - &a * &x).assign_to(&y))?, 1);
     assert_eq!(launches(&|| (2.0 * (&a * &x) + 3.0 * &y).assign_to(&y))?, 1);
     assert_eq!(launches(&|| (&a * &x - &f * -1.0).assign_to(&y))?, 1);
-    // Anything else is computed before.
+    // Any other expression is computed before.
     assert_eq!(launches(&|| (&a * &x + sin(&f)).assign_to(&y))?, 2);
     Ok(())
 }
@@ -119,7 +119,7 @@ fn a_product_has_the_bits_of_the_algorithm_except_where_nothing_is_checked() -> 
             assert_eq!(bits((&a * &x).tensor()?.to_vec()?), bits(y.to_vec()?), "{method:?}");
         }
     }
-    // There each row is added up from the left.
+    // This emulator adds up each row from the left.
     let stream = emulator(false)?;
     let (a, there) = (matrix.on(&stream)?, Tensor::from_slice(&stream, 500, &x)?);
     assert_eq!((&a * &there).tensor()?.to_vec()?, products(&matrix, &x));
@@ -155,14 +155,14 @@ fn any_expression_is_added_and_broadcasts() -> Result<()> {
     let y = Tensor::from_slice(&stream, 6, &f.to_vec()?)?;
     (&y * &y + &f - &a * &x).assign_to(&y)?;
     assert_eq!(y.to_vec()?, of(&products, |p, f| f * f + f - p));
-    // The target's elements in other places.
+    // This reads the target's elements in other places.
     y.assign(&f)?;
     (&a * &x + &y.slice(AxisSlice::from(..).by(-1))?).assign_to(&y)?;
     assert_eq!(y.to_vec()?, of(&products, |p, f| p + 5.0 - f));
     Ok(())
 }
 
-/// Vectors that do not lie in a row, and several in one memory.
+/// Vectors are not contiguous, and several are in one memory.
 #[test]
 fn views_are_multiplied_added_and_assigned_to() -> Result<()> {
     let stream = stream()?;
@@ -170,7 +170,7 @@ fn views_are_multiplied_added_and_assigned_to() -> Result<()> {
     let a = matrix.on(&stream)?;
     let pairs: Vec<f32> = x.iter().flat_map(|&item| [item, f32::NAN]).collect();
     let x = Tensor::from_slice(&stream, [20, 2], &pairs)?.slice((.., 0))?;
-    // Three columns: what is added, what else is there, and the results.
+    // There are three columns: the added vector, other elements, and the results.
     let table = Tensor::from_slice(&stream, [6, 3], &(0..18).map(|at| at as f32).collect::<Vec<_>>())?;
     (&table.slice((.., 0))? - &a * &x).assign_to(&table.slice((.., 2))?)?;
     let found = table.to_vec()?;
@@ -178,7 +178,7 @@ fn views_are_multiplied_added_and_assigned_to() -> Result<()> {
         let first = 3.0 * row as f32;
         assert_eq!(found[3 * row..3 * row + 3], [first, first + 1.0, first - product]);
     }
-    // Rows of one memory: the vector, what is added, and the results.
+    // There are rows of one memory: the vector, the added vector, and the results.
     let mut all = vec![7.0f32; 60];
     all[..20].copy_from_slice(&x.to_vec()?);
     let all = Tensor::from_slice(&stream, [3, 20], &all)?;
@@ -208,7 +208,7 @@ fn with_a_workspace_a_sum_is_captured_and_launched_again() -> Result<()> {
     Ok(())
 }
 
-/// The graph keeps the copies of vectors, the results that a target does not have in a row, and the merge path's memory.
+/// The graph keeps the copies of vectors, the results for a target that is not contiguous, and the merge path's memory.
 #[test]
 fn products_of_views_are_captured_by_all_methods() -> Result<()> {
     let (matrix, x, products) = example();
@@ -217,7 +217,7 @@ fn products_of_views_are_captured_by_all_methods() -> Result<()> {
         let pairs: Vec<f32> = x.iter().flat_map(|&item| [item, f32::NAN]).collect();
         let column = Tensor::from_slice(&stream, [20, 2], &pairs)?.slice((.., 0))?;
         let table = Tensor::<f32>::zeros(&stream, [6, 2])?;
-        // The vector and the result in one memory.
+        // The vector and the result are in one memory.
         let mut both = vec![0.0f32; 40];
         both[..20].copy_from_slice(&x);
         let both = Tensor::from_slice(&stream, [2, 20], &both)?;
@@ -249,7 +249,7 @@ fn a_sum_that_fails_leaves_its_target_as_it_was() -> Result<()> {
     a.set_method(SpmvMethod::MergePath)?;
     let [f, y] = [Tensor::<f32>::zeros(&stream, 6)?, Tensor::<f32>::zeros(&stream, 6)?];
     y.fill(7.0)?;
-    // The workspace has no memory, and a capture allocates none for it.
+    // The workspace has no memory, and a capture allocates no memory for it.
     let graph = stream.capture(|stream| {
         let mut workspace = Workspace::new();
         let made = (&a * &x.on(stream) + sin(&f)).assign_on(Run::on(stream).with(&mut workspace), &y);
@@ -288,7 +288,7 @@ fn items_that_no_entry_reads_need_not_be_there() -> Result<()> {
     Ok(())
 }
 
-/// The assignments take turns on two streams, so that a copy on the stream of the last one is in no order with the next one by itself.
+/// The assignments take turns on two streams. So a copy on the stream of the last one has no order with the next one by itself.
 #[test]
 fn a_copy_to_the_host_has_the_results_of_one_assignment() -> Result<()> {
     let stream = stream()?;
@@ -349,12 +349,12 @@ fn a_matrix_without_rows_or_columns_has_its_product() -> Result<()> {
     Ok(())
 }
 
-/// On an unchecked emulator the CPU's cores compute a product; a graph that has damaged the matrix leads nowhere outside.
+/// On an unchecked emulator, the CPU's cores compute a product. If a graph has damaged the matrix, there is still no access outside.
 #[test]
 fn a_damaged_matrix_is_no_way_out_of_a_product_on_the_cpu() -> Result<()> {
     const LEN: usize = 2000;
     let good: Vec<u32> = (0..=LEN as u32).collect();
-    // Each second row ends there, and the next one begins there.
+    // Every second row ends at the bad offset, and the next row begins there.
     let ends = |bad: u32| -> Vec<u32> { (0..=LEN as u32).map(|at| if at % 2 == 1 { bad } else { at }).collect() };
     let backwards: Vec<u32> = good.iter().rev().copied().collect();
     let bad_offsets = [ends(u32::MAX), ends(LEN as u32 + 1), ends(0), backwards].map(|bad| (bad, vec![0u32; LEN]));
@@ -368,7 +368,7 @@ fn a_damaged_matrix_is_no_way_out_of_a_product_on_the_cpu() -> Result<()> {
                 columns.as_mut_slice().copy_from_device(stream, bad_columns.as_slice())
             })?;
             let a = Csr::from_buffers(&stream, (LEN, LEN), offsets, columns, stream.buffer_from(&[1.0f32; LEN])?)?;
-            // An item of those around the vector would show.
+            // An item from around the vector would show.
             let around = Tensor::from_slice(&stream, LEN + 20, &[f32::NAN; LEN + 20])?;
             let x = around.slice(10..LEN as isize + 10)?;
             x.fill(1.0)?;

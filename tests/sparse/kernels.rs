@@ -18,7 +18,7 @@ pub type MinPlus = Semiring<Min, Add>;
 /// Whether there is a way with one more edge.
 pub type OrAnd = Semiring<LogicalOr, LogicalAnd>;
 
-/// The first column whose item is true, or `u64::MAX`.
+/// Finds the first column whose item is true, or `u64::MAX`.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct FirstColumn;
 
@@ -39,7 +39,7 @@ impl Reduction<(bool, bool)> for FirstColumn {
     }
 }
 
-/// The sums of a row's products and of their powers, up to the `N`th.
+/// Computes the sums of a row's products and of their powers, up to the `N`th.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Powers<const N: usize>;
 
@@ -64,7 +64,7 @@ impl<const N: usize> Reduction<(f64, f64)> for Powers<N> {
     }
 }
 
-/// The mean of a row's products, or zero.
+/// Computes the mean of a row's products, or zero.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct MeanProduct;
 
@@ -85,7 +85,7 @@ impl Reduction<(f64, f64)> for MeanProduct {
     }
 }
 
-/// The sum of a row's products, each of which is combined once: a larger sum than a row's is a fault.
+/// Computes the sum of a row's products, each combined once. A sum that is larger than that of a row is a fault.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct CheckedSum;
 
@@ -108,7 +108,7 @@ impl Reduction<(u32, u32)> for CheckedSum {
     }
 }
 
-/// The sum of a row's products with the items that are marked. Items are pairs, which are no elements.
+/// Computes the sum of a row's products with the marked items. Items are pairs, which are not elements.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct MarkedSum;
 

@@ -1,8 +1,8 @@
-//! Sparse matrices and their products. Each test runs on the device that `KERNEL_PRIMITIVES_DEVICE` names, and compares with a
-//! reference that is computed here by other means.
+//! Tests sparse matrices and their products. Each test runs on the device that `KERNEL_PRIMITIVES_DEVICE` names. It compares with a
+//! reference that is computed here in another way.
 //!
 //! Tests with `sanitize` in their names are small, and cover each facility once, for tools that slow the device down.
-//! The name of this binary, `sparse`, is a part of its kernels' names: the build script knows it.
+//! The name of this binary, `sparse`, is a part of its kernels' names. The build script knows it.
 
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]
 
@@ -29,7 +29,7 @@ use kernel_primitives::{Element, Result, Stream};
 
 use support::Random;
 
-/// All ways to compute a product.
+/// All methods of products.
 pub const METHODS: [SpmvMethod; 9] = [
     SpmvMethod::Rows { lanes: 1 },
     SpmvMethod::Rows { lanes: 2 },
@@ -52,7 +52,7 @@ pub(crate) struct Host<V> {
 }
 
 impl<V: Element> Host<V> {
-    /// Rows of these lengths with columns and values at random.
+    /// Makes rows of these lengths, with random columns and values.
     pub fn of_lengths(
         columns: usize,
         lengths: impl IntoIterator<Item = usize>,
@@ -74,7 +74,7 @@ impl<V: Element> Host<V> {
         self.offsets.len() - 1
     }
 
-    /// The entries of a row, column and value.
+    /// Returns the entries of a row: column and value.
     pub fn row(&self, row: usize) -> impl Iterator<Item = (usize, V)> + '_ {
         let entries = self.offsets[row] as usize..self.offsets[row + 1] as usize;
         entries.map(|entry| (self.indices[entry] as usize, self.values[entry]))
@@ -85,7 +85,7 @@ impl<V: Element> Host<V> {
     }
 }
 
-/// Lengths of rows that differ in kind: none, of one row, alike, at random, most of them empty, one with most entries.
+/// Returns lengths of rows of several kinds: no rows, one row, equal lengths, random lengths, mostly empty rows, one row with most entries.
 pub fn lengths(kind: usize, random: &mut Random) -> Vec<usize> {
     let rows = 1 + random.below(300) as usize;
     let mut lengths: Vec<usize> = match kind % 6 {

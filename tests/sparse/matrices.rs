@@ -1,4 +1,4 @@
-//! Matrices: what is none, and what triplets make.
+//! Tests matrices: arrays that are not matrices, and matrices of triplets.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use kernel_primitives::{Error, Result};
 use crate::Host;
 use crate::support::{Random, stream};
 
-/// The reason why arrays are no matrix.
+/// Returns the reason why arrays are not a matrix.
 #[track_caller]
 fn reason<T: std::fmt::Debug>(made: Result<T>) -> String {
     match made {
@@ -37,7 +37,7 @@ fn arrays_that_are_no_matrix_are_errors_that_name_the_place_sanitize() -> Result
     for (shape, offsets, indices, values, expected) in cases {
         assert_eq!(reason(made(shape, offsets, indices, values)), expected);
     }
-    // Far away from the first ones.
+    // This is far away from the first rows.
     let mut offsets: Vec<u32> = (0..=100_000).collect();
     offsets[77_777] = 3;
     let buffers = |offsets: &[u32]| -> Result<_> {
@@ -49,7 +49,7 @@ fn arrays_that_are_no_matrix_are_errors_that_name_the_place_sanitize() -> Result
     Ok(())
 }
 
-/// More rows than the check has threads, so that a thread adds up what it measured.
+/// There are more rows than the check has threads, so each thread adds up its measurements.
 #[test]
 fn offsets_that_decrease_by_much_are_errors_of_the_matrix() -> Result<()> {
     let stream = stream()?;
@@ -87,7 +87,7 @@ fn a_method_is_told_and_taken() -> Result<()> {
     Ok(())
 }
 
-/// Long rows get many lanes, short ones few, and rows that differ much the merge path.
+/// Long rows get many lanes, and short rows get few. Rows that differ much get the merge path.
 #[test]
 fn the_lengths_of_rows_say_how_products_are_computed() -> Result<()> {
     let stream = stream()?;
@@ -184,7 +184,7 @@ fn transposed_matrices_have_the_columns_as_rows_sanitize() -> Result<()> {
         let expected_rows = (0..rows).flat_map(|row| matrix.row(row).map(move |_| row as u32));
         assert!(a.row_indices(&stream)?.to_vec()?.into_iter().eq(expected_rows));
 
-        // Entries of a place, of which there may be several, stay in their order.
+        // A place may have several entries. They stay in their order.
         let mut expected = vec![Vec::new(); columns];
         for row in 0..rows {
             for (column, value) in matrix.row(row) {
@@ -205,7 +205,7 @@ fn transposed_matrices_have_the_columns_as_rows_sanitize() -> Result<()> {
 #[test]
 fn a_transposed_matrix_has_a_method_of_its_own() -> Result<()> {
     let stream = stream()?;
-    // All entries in one column.
+    // All entries are in one column.
     let offsets: Vec<u64> = (0..=40_000).collect();
     let a = Csr::new(&stream, (40_000, 20_000), &offsets, &[7; 40_000], &[1i32; 40_000])?;
     assert_eq!(a.method(), SpmvMethod::Rows { lanes: 1 });

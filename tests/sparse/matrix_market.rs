@@ -1,4 +1,4 @@
-//! Matrix Market files: what they say, what is wrong with them, and triplets that go out and come back.
+//! Tests Matrix Market files: their contents, their mistakes, and triplets that are written and read back.
 
 use kernel_primitives::algorithms::{Coo, Csr, CsrIndex, MatrixMarketValue, spmv};
 use kernel_primitives::functor::Add;
@@ -47,7 +47,7 @@ fn each_symmetry_says_what_is_across_the_diagonal() {
         triplets::<Complex<f32>>(&text("complex hermitian", "2 1 5 -1\n3 3 4 0\n")),
         [(1, 0, c(5.0, -1.0)), (0, 1, c(5.0, 1.0)), (2, 2, c(4.0, 0.0))]
     );
-    // Values go to wider types.
+    // Values are converted to wider types.
     assert_eq!(triplets::<Complex<f32>>(&general), [(1, 0, c(5.0, 0.0)), (2, 2, c(-0.5, 0.0))]);
     assert_eq!(triplets::<f16>(&general), [(1, 0, f16::from_f32(5.0)), (2, 2, f16::from_f32(-0.5))]);
 }
@@ -56,7 +56,7 @@ fn each_symmetry_says_what_is_across_the_diagonal() {
 fn comments_blank_lines_and_line_ends_of_others_are_read_over() {
     let text = "%%matrixmarket MATRIX Coordinate Double General\r\n% a comment\r\n\r\n%\r\n  2\t3   2 \r\n\r\n 1 3 1.5e0\r\n% more\n+2 1 -0\n\n%";
     assert_eq!(triplets::<f32>(text), [(0, 2, 1.5), (1, 0, -0.0)]);
-    // A comment may be of any encoding; numbers may not.
+    // A comment may have any encoding, but numbers may not.
     let latin = b"%%MatrixMarket matrix coordinate integer general\n% caf\xE9\n1 1 1\n1 1 3";
     assert_eq!(Coo::<i32>::read_matrix_market(&latin[..]).unwrap().values(), [3]);
     let wrong = b"%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 \xB3";
@@ -139,7 +139,7 @@ fn files_that_are_wrong_say_what_is_and_in_which_line() {
     assert_eq!(reason(read::<u8>(&skew("-3"))), "line 3: `-3` is no value of u8");
 }
 
-/// A reader that fails, and a line without an end.
+/// There is a reader that fails, and a line without an end.
 #[test]
 fn what_cannot_be_read_is_an_error() {
     struct Failing;
@@ -203,7 +203,7 @@ fn triplets_outside_are_not_taken() {
 #[test]
 fn a_file_becomes_a_matrix_and_the_matrix_its_triplets_sanitize() -> Result<()> {
     let stream = stream()?;
-    // 2 at the diagonal, in two parts in one place, and -1 beside it.
+    // The diagonal has 2, in two parts in one place, and the places beside it have -1.
     let text = "%%MatrixMarket matrix coordinate real symmetric\n4 4 8\n\
         1 1 2\n2 1 -1\n2 2 2\n3 2 -1\n4 3 -1\n3 3 1.5\n3 3 0.5\n4 4 2\n";
     let a = Csr::from_coo(&stream, &read::<f64>(text)?, Add)?;
@@ -217,7 +217,7 @@ fn a_file_becomes_a_matrix_and_the_matrix_its_triplets_sanitize() -> Result<()> 
     Ok(())
 }
 
-/// The matrix of the example `poisson` is what its comment says.
+/// The matrix of the example `poisson` is the matrix that its comment describes.
 #[test]
 fn the_matrix_of_the_example_is_a_laplacian() -> Result<()> {
     let file = include_bytes!("../../examples/poisson/l_shape.mtx");
@@ -244,10 +244,10 @@ fn the_matrix_of_the_example_is_a_laplacian() -> Result<()> {
 fn halves_are_rounded_once() {
     let text = |value: &str| format!("%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 {value}\n");
     let value = |text: String| read::<f16>(&text).unwrap().iter().next().unwrap().2.to_f32();
-    // Just above the middle of two numbers, by less than an f32 can tell.
+    // This is just above the middle of two numbers, by less than an f32 can show.
     assert_eq!(value(text("1.000488281250001")), 1.0 + f16::EPSILON.to_f32());
     assert_eq!(value(text("-1.000488281250001")), -1.0 - f16::EPSILON.to_f32());
-    // And by less than an f64 can tell; just below another middle, too.
+    // This is above by less than an f64 can show. Another number is just below a middle.
     assert_eq!(value(text("1.00048828125000000000000001")), 1.0 + f16::EPSILON.to_f32());
     assert_eq!(value(text("-100.14648437499999999999999E-2")), -1.0 - f16::EPSILON.to_f32());
     assert_eq!(value(text("1.00146484375")), 1.0 + 2.0 * f16::EPSILON.to_f32());
@@ -259,7 +259,7 @@ fn halves_are_rounded_once() {
     assert_eq!(value(text("inf")), f32::INFINITY);
     assert_eq!(value(text("0")), 0.0);
     assert_eq!(value(text("0e99999999999999999999")), 0.0);
-    // Half of the smallest one, and a little more.
+    // This is half of the smallest number, and the next is a little more.
     assert_eq!(value(text("2.98023223876953125e-8")), 0.0);
     assert_eq!(value(text("2.98023223876953125000000000001e-8")), 2.0f32.powi(-24));
     assert_eq!(value(text("1e-400")), 0.0);

@@ -1,4 +1,4 @@
-//! Matrices of triplets, their transposes and their products, against those of the crate `sprs`.
+//! Tests matrices of triplets, their transposes and their products against those of the crate `sprs`.
 
 use kernel_primitives::algorithms::{Coo, Csr, Sell, spmm, spmv};
 use kernel_primitives::functor::Add;
@@ -9,24 +9,25 @@ use crate::METHODS;
 use crate::products::whole;
 use crate::support::{Random, stream, streams};
 
-/// A matrix of `sprs` as offsets, columns and values.
+/// Returns a matrix of `sprs` as offsets, columns and values.
 fn arrays(matrix: &CsMat<f64>) -> (Vec<u32>, Vec<u32>, Vec<f64>) {
     assert!(matrix.is_csr());
     let numbers = |all: &[usize]| all.iter().map(|&number| number as u32).collect();
     (numbers(&matrix.proper_indptr()), numbers(matrix.indices()), matrix.data().to_vec())
 }
 
-/// The product of `sprs`.
+/// Returns the product of `sprs`.
 fn product(matrix: &CsMat<f64>, x: &[f64]) -> Vec<f64> {
     let mut y = vec![0.0; matrix.rows()];
     sprs::prod::mul_acc_mat_vec_csr(matrix.view(), x, &mut y[..]);
     y
 }
 
-/// Triplets at random places, some at the same ones, with small whole numbers, so that sums are exact. Combined values may be zero.
+/// Checks triplets at random places, some at equal places. Values are small whole numbers, so that sums are exact. Combined values may be
+/// zero.
 fn is_right(stream: &Stream, shape: (usize, usize), count: usize, random: &mut Random) -> Result<()> {
     let (mut ours, mut theirs) = (Coo::<f64>::new(shape)?, TriMat::new(shape));
-    // Most of them in a few rows, so that lengths differ.
+    // Most triplets are in a few rows, so that lengths differ.
     let crowded = 1 + random.below(shape.0.max(1) as u64);
     for at in 0..if shape.0 == 0 || shape.1 == 0 { 0 } else { count } {
         let rows = if at % 3 == 0 { shape.0 as u64 } else { crowded };
@@ -50,7 +51,7 @@ fn coo_of(matrix: &CsMat<f64>) -> Result<Coo<f64>> {
     Ok(triplets)
 }
 
-/// The same entries and, by each method, in slices, and with several vectors, the same products.
+/// Checks that the entries are the same, and that the products are the same by each method, in slices, and with several vectors.
 fn is_same(stream: &Stream, mut ours: Csr<f64>, theirs: &CsMat<f64>, random: &mut Random) -> Result<()> {
     let found = (ours.offsets().to_vec()?, ours.indices().to_vec()?, ours.values().to_vec()?);
     assert_eq!(found, arrays(theirs), "{:?}", theirs.shape());
@@ -63,7 +64,7 @@ fn is_same(stream: &Stream, mut ours: Csr<f64>, theirs: &CsMat<f64>, random: &mu
     let mut y = stream.buffer_zeroed::<f64>(rows)?;
     spmv(stream, &slices, &there, &mut y)?;
     assert_eq!(y.to_vec()?, expected, "{:?} in slices", theirs.shape());
-    // The vector, and its double.
+    // These are the vector and its double.
     let both: Vec<f64> = x.iter().flat_map(|&item| [item, 2.0 * item]).collect();
     let both = stream.buffer_from(&both)?;
     let doubled: Vec<f64> = expected.iter().flat_map(|&sum| [sum, 2.0 * sum]).collect();

@@ -1,4 +1,4 @@
-//! Products, against dense ones in `f64` and plain loops.
+//! Tests products against dense products in `f64` and plain loops.
 
 use kernel_primitives::algorithms::{Csr, CsrIndex, Run, SpmvMethod, Workspace, spmm, spmv, spmv_by, spmv_with};
 use kernel_primitives::functor::{Add, Axpby, Epilogue, LogicalAnd, LogicalOr, Min, Overwrite, PlusTimes, Semiring};
@@ -10,7 +10,7 @@ use crate::kernels::FirstColumn;
 use crate::support::{Random, stream, streams};
 use crate::{Host, METHODS, lengths};
 
-/// The product with the dense matrix, in `f64`.
+/// Returns the product with the dense matrix, in `f64`.
 pub(crate) fn dense<V: Element + Into<f64>>(matrix: &Host<V>, x: &[V]) -> Vec<f64> {
     let columns = matrix.columns;
     let mut dense = vec![0.0; matrix.rows() * columns];
@@ -23,7 +23,7 @@ pub(crate) fn dense<V: Element + Into<f64>>(matrix: &Host<V>, x: &[V]) -> Vec<f6
     (0..matrix.rows()).map(|row| dense[row * columns..][..columns].iter().zip(&x).map(|(a, x)| a * x).sum()).collect()
 }
 
-/// A small whole number: sums of products of such are exact.
+/// Returns a small whole number. Sums of products of such numbers are exact.
 pub(crate) fn whole(bits: u64) -> f32 {
     (bits % 17) as f32 - 8.0
 }
@@ -43,7 +43,7 @@ macro_rules! products {
                 let x = stream.buffer_from(&x)?;
                 for method in METHODS.into_iter().chain([a.method()]) {
                     a.set_method(method)?;
-                    // What is after the rows stays.
+                    // The memory after the rows is unchanged.
                     let mut y = stream.buffer_from(&vec![77 as $t; matrix.rows() + 1])?;
                     spmv(&stream, &a, &x, &mut y)?;
                     let found: Vec<f64> = y.to_vec()?.into_iter().map(f64::from).collect();
@@ -78,7 +78,8 @@ fn every_method_has_the_same_product_sanitize() -> Result<()> {
     Ok(())
 }
 
-/// Rows within a tile of the merge path, over a few tiles, over more than a thread adds up, and over more than a block has threads.
+/// Rows are within a tile of the merge path, over a few tiles, over more tiles than a thread adds up, and over more than a block has
+/// threads.
 #[test]
 fn rows_over_many_tiles_are_added_up() -> Result<()> {
     let stream = stream()?;
@@ -104,7 +105,7 @@ fn rows_over_many_tiles_are_added_up() -> Result<()> {
     Ok(())
 }
 
-/// Halves, which accumulate in `f32`, with indices of 64 bits, and a vector that is computed.
+/// The values are halves, which accumulate in `f32`, with indices of 64 bits and a computed vector.
 #[test]
 fn halves_take_wide_indices_and_computed_vectors() -> Result<()> {
     let stream = stream()?;
@@ -143,7 +144,7 @@ fn complex_matrices_have_products() -> Result<()> {
     Ok(())
 }
 
-/// 1 is not neutral to complex numbers: (inf + 0i)(1 + 0i) has the part 0 · inf.
+/// The number 1 is not neutral for complex numbers: (inf + 0i)(1 + 0i) has the part 0 · inf.
 #[test]
 fn factors_of_one_and_of_zero_do_not_multiply() -> Result<()> {
     let stream = stream()?;
@@ -169,14 +170,14 @@ fn factors_of_one_and_of_zero_do_not_multiply() -> Result<()> {
     Ok(())
 }
 
-/// A graph, by the edges that lead to each vertex.
+/// Makes a graph, by the edges that lead to each vertex.
 fn graph<V: Element>(value: impl Fn(u64) -> V) -> Host<V> {
     let mut random = Random::new(11);
     let degrees: Vec<usize> = (0..200).map(|_| random.below(4) as usize).collect();
     Host::of_lengths(200, degrees, &mut random, value)
 }
 
-/// Relaxations until nothing changes, as Bellman and Ford have them.
+/// Relaxes edges until nothing changes, as in the algorithm of Bellman and Ford.
 #[test]
 fn min_and_plus_find_shortest_paths() -> Result<()> {
     let stream = stream()?;
@@ -256,7 +257,7 @@ fn results_are_scaled_and_added_and_y_is_read_only_where_it_counts() -> Result<(
     Ok(())
 }
 
-/// `f - A x` with `f` apart, of rows in one tile and of rows in many.
+/// The test computes `f - A x` with a separate `f`, for rows in one tile and rows in many tiles.
 #[test]
 fn residuals_read_another_vector_and_not_the_result_sanitize() -> Result<()> {
     let stream = stream()?;
@@ -273,7 +274,7 @@ fn residuals_read_another_vector_and_not_the_result_sanitize() -> Result<()> {
         let expected: Vec<f64> = products.iter().enumerate().map(|(row, p)| row as f64 + 1.0 - p).collect();
         assert_eq!(y.to_vec()?.into_iter().map(f64::from).collect::<Vec<_>>(), expected, "{method:?}");
 
-        // A part of a buffer, of which another part is the result.
+        // `f` is a part of a buffer, and another part is the result.
         let mut both = stream.buffer_from(&[2.0f32; 12])?;
         let (z, mut y) = both.as_mut_slice().split_at(6)?;
         spmv_with(&stream, &a, &x, PlusTimes, Axpby { alpha: 1.0, beta: -1.0 }, z.as_slice(), &mut y)?;
@@ -288,7 +289,7 @@ fn residuals_read_another_vector_and_not_the_result_sanitize() -> Result<()> {
     Ok(())
 }
 
-/// Of each method, on every device and in every order of its blocks.
+/// This holds for each method, on every device, and in every order of its blocks.
 #[test]
 fn sums_of_floats_have_the_same_bits_on_every_device_and_run() -> Result<()> {
     let mut random = Random::new(14);
@@ -352,7 +353,7 @@ fn lengths_that_do_not_fit_are_errors() -> Result<()> {
     Ok(())
 }
 
-/// A graph that was captured before may write offsets and columns after they were checked. No access is outside all the same.
+/// A graph that was captured before may write offsets and columns after they were checked. There is still no access outside.
 fn written_after_it_was_checked<V: Element, I: CsrIndex>(
     one: V,
     of: impl Fn(u64) -> I,
@@ -367,7 +368,7 @@ fn written_after_it_was_checked<V: Element, I: CsrIndex>(
     let cases = cases.chain(bad_columns.into_iter().map(|bad| (good.clone(), bad)));
     for (case, (bad_offsets, bad_columns)) in cases.enumerate() {
         for method in METHODS {
-            // A fault is of its stream.
+            // A fault belongs to its stream.
             let stream = stream()?;
             let (mut offsets, mut columns) = (stream.buffer_from(&good)?, stream.buffer_from(&[of(0); LEN])?);
             let (bad_offsets, bad_columns) = (stream.buffer_from(&bad_offsets)?, stream.buffer_from(&bad_columns)?);

@@ -1,4 +1,4 @@
-//! Matrices in slices, against the same matrices in rows.
+//! Tests matrices in slices against the same matrices in rows.
 
 use kernel_primitives::algorithms::{Csr, Planned, Sell, spmv, spmv_by, spmv_with};
 use kernel_primitives::functor::{Add, Axpby, Min, Overwrite, PlusTimes, Semiring};
@@ -9,7 +9,7 @@ use crate::kernels::{CheckedSum, MeanProduct};
 use crate::support::{Random, stream, streams};
 use crate::{Host, lengths};
 
-/// A small whole number: sums of products of such are exact.
+/// Returns a small whole number. Sums of products of such numbers are exact.
 fn whole(bits: u64) -> f32 {
     (bits % 17) as f32 - 8.0
 }
@@ -26,8 +26,8 @@ fn is_right(stream: &Stream, matrix: &Host<f32>, window: usize, random: &mut Ran
     assert_eq!(a.to_coo()?, in_rows.to_coo()?);
     assert_eq!((a.rows(), a.columns(), a.entries()), (rows, matrix.columns, matrix.values.len()));
 
-    // Each slice has the slots of its longest row, of the rows in the order of descending lengths in each window, or in the matrix's order if
-    // that needs few more slots than there are entries.
+    // Each slice has the slots of its longest row. In each window, rows are in the order of descending lengths. They stay in the matrix's
+    // order if this needs only few more slots than there are entries.
     let mut counts: Vec<usize> = (0..rows).map(|row| matrix.row(row).count()).collect();
     let slots =
         |counts: &[usize]| counts.chunks(32).map(|slice| 32 * slice.iter().max().expect("a row")).sum::<usize>();
@@ -42,7 +42,7 @@ fn is_right(stream: &Stream, matrix: &Host<f32>, window: usize, random: &mut Ran
 
     let expected = products(matrix, &x);
     let there = stream.buffer_from(&x)?;
-    // What is after the rows stays.
+    // The memory after the rows is unchanged.
     let mut y = stream.buffer_from(&vec![77.0f32; rows + 1])?;
     spmv(stream, &a, &there, &mut y)?;
     let mut with_rest = expected.clone();
@@ -69,7 +69,8 @@ fn products_in_slices_are_those_in_rows() -> Result<()> {
     Ok(())
 }
 
-/// Rows in their order, of as many entries as their slices or fewer, and sorted rows: up to twice as many entries as are under way, and more.
+/// There are rows in their order, with the number of entries of their slices or fewer, and sorted rows. They have up to twice the number of
+/// entries in flight, and more.
 #[test]
 fn rows_of_any_length_have_their_products_in_slices() -> Result<()> {
     let stream = stream()?;
@@ -88,14 +89,15 @@ fn rows_of_any_length_have_their_products_in_slices() -> Result<()> {
     Ok(())
 }
 
-/// Rows of matrices that stay in their order, with slices of equally long rows and others, and of one that is sorted; some are empty.
+/// Returns rows of matrices that stay in their order, with slices of equally long rows and of other rows, and of one matrix that is sorted.
+/// Some rows are empty.
 fn kinds_of_rows() -> [Vec<usize>; 4] {
     let edges = (0..90).map(|row| if row % 31 == 5 { 2 } else { 7 }).collect();
     let sorted = (0..140).map(|row| if row % 3 == 0 { 20 } else { row % 5 }).collect();
     [vec![3; 70], edges, [vec![0; 32], vec![5; 40], vec![0; 30]].concat(), sorted]
 }
 
-/// Items that are in slots without an entry may be no numbers, and so may a row's last entry, which such slots repeat.
+/// Items of slots without an entry may be NaN. So may a row's last entry, which such slots repeat.
 #[test]
 fn rows_beside_such_of_no_numbers_have_their_products_in_slices() -> Result<()> {
     let stream = stream()?;
@@ -119,7 +121,7 @@ fn rows_beside_such_of_no_numbers_have_their_products_in_slices() -> Result<()> 
     Ok(())
 }
 
-/// No slot without an entry is combined, not even in vain.
+/// No slot without an entry is combined, even if its result is not used.
 #[test]
 fn an_operator_sees_the_entries_of_a_row_alone() -> Result<()> {
     let stream = stream()?;
@@ -129,7 +131,7 @@ fn an_operator_sees_the_entries_of_a_row_alone() -> Result<()> {
         let mut expected = Vec::new();
         for row in 0..matrix.rows() {
             let entries = matrix.offsets[row] as usize..matrix.offsets[row + 1] as usize;
-            // As large as sums can be, with a large last entry.
+            // Sums are as large as possible, with a large last entry.
             if let Some(last) = entries.clone().next_back() {
                 matrix.values[last] = u32::MAX - (entries.len() as u32 - 1);
             }
@@ -232,7 +234,7 @@ fn a_planned_matrix_has_its_products_in_either_format() -> Result<()> {
     Ok(())
 }
 
-/// Unused slots take part in nothing: not even zeros would do with this semiring.
+/// Unused slots take no part. With this semiring, not even zeros would be right.
 #[test]
 fn any_semiring_has_products_in_slices() -> Result<()> {
     let stream = stream()?;
@@ -249,7 +251,7 @@ fn any_semiring_has_products_in_slices() -> Result<()> {
     Ok(())
 }
 
-/// The last slices have no slots, and their rows begin where those of the slices before end, or after that.
+/// The last slices have no slots. Their rows begin at the end of the slices before them, or after it.
 #[test]
 fn rows_without_entries_in_the_last_slices_have_the_identity_sanitize() -> Result<()> {
     let mut random = Random::new(55);
@@ -297,7 +299,7 @@ fn slices_of_a_matrix_that_was_written_after_it_was_checked_have_no_more_than_th
     let (indices, values) = (stream.buffer_from(&[0u32, 0])?, stream.buffer_from(&[1.0f32; 2])?);
     let a = Csr::from_buffers(&stream, (2, 1), offsets, indices, values)?;
     graph.launch(&stream)?;
-    // On a GPU, a fault is known when something waits for the kernel.
+    // On a GPU, a fault is known when a call waits for the kernel.
     match Sell::from_csr(&stream, &a, 32).and_then(|slices| slices.to_coo()) {
         Ok(triplets) => assert!(triplets.iter().count() <= 2),
         Err(Error::Fault(_)) => {}

@@ -1,4 +1,4 @@
-//! Products that blocks put in shared memory: as many as there is room for, and wide ones.
+//! Tests products that blocks stage in shared memory: the most that there is room for, and wide products.
 
 use kernel_primitives::algorithms::{Csr, CsrIndex, Sell, spmv, spmv_by};
 use kernel_primitives::functor::{Add, LogicalAnd, LogicalOr, Min, Overwrite, Semiring};
@@ -11,14 +11,14 @@ use crate::products::{dense, whole};
 use crate::support::{Random, stream};
 use crate::{Host, METHODS, lengths};
 
-/// A block with as many entries as it stages at a time, or one fewer or more, and rows that begin and end there.
+/// A block has exactly the entries that it stages at a time, or one fewer or more. Rows begin and end there.
 #[test]
 fn rows_that_end_where_a_block_stages_anew_have_their_products() -> Result<()> {
     let stream = stream()?;
     let mut random = Random::new(18);
     let alike = |length: usize| vec![length; CSR_THREADS];
     let even = CSR_CHUNK / CSR_THREADS;
-    // So that the next block's first entry is so many after the beginning of a vector.
+    // With this, the next block's first entry is `lead` entries after the beginning of a vector.
     let after = |lead: usize| [vec![1; CSR_THREADS - 1], vec![1 + lead]].concat();
     let all = [
         vec![CSR_CHUNK],
@@ -37,7 +37,7 @@ fn rows_that_end_where_a_block_stages_anew_have_their_products() -> Result<()> {
         let matrix = Host::of_lengths(30, lengths, &mut random, whole);
         let x: Vec<f32> = (0..30).map(|_| whole(random.bits())).collect();
         let expected: Vec<f32> = dense(&matrix, &x).into_iter().map(|product| product as f32).collect();
-        // Of another row's entry not even a zero may take part.
+        // Of another row's entry, not even a zero may take part.
         let least = |row| matrix.row(row).map(|(column, value)| value + x[column]).fold(f32::INFINITY, f32::min);
         let shortest: Vec<f32> = (0..matrix.rows()).map(least).collect();
         let (mut a, x) = (matrix.on(&stream)?, stream.buffer_from(&x)?);
@@ -53,25 +53,25 @@ fn rows_that_end_where_a_block_stages_anew_have_their_products() -> Result<()> {
     Ok(())
 }
 
-/// Items in memory that begins `skip` times their alignment after a boundary of vectors.
+/// Makes a buffer of items. Its memory begins `skip` times the items' alignment after a multiple of the vector's size.
 fn shifted<T: Element>(stream: &Stream, items: &[T], skip: usize) -> Result<Buffer<T>> {
     let bytes = skip * align_of::<T>();
     let mut all = vec![T::ZERO; items.len() + bytes.div_ceil(size_of::<T>())];
-    // SAFETY: inside the vector, and aligned for items.
+    // SAFETY: the range is inside the vector, and aligned for items.
     unsafe { all.as_mut_ptr().byte_add(bytes).copy_from_nonoverlapping(items.as_ptr(), items.len()) };
     let bytes = bytes as u64;
     if stream.device().is_gpu() {
         let whole = stream.buffer_from(&all)?;
         stream.synchronize()?;
-        // SAFETY: inside the other buffer, which keeps the memory and has no other use.
+        // SAFETY: the range is inside the other buffer, which keeps the memory and has no other use.
         return unsafe { Buffer::from_raw_owned(stream, whole.address() + bytes, items.len(), whole) };
     }
     let address = all.as_mut_ptr().expose_provenance() as u64;
-    // SAFETY: inside the vector, which nobody else has.
+    // SAFETY: the range is inside the vector, which nobody else has.
     unsafe { Buffer::from_raw_owned(stream, address + bytes, items.len(), all) }
 }
 
-/// Entries are read in vectors where these are aligned, and one by one elsewhere: the sums have the same bits.
+/// If entries are aligned, they are read in vectors, and otherwise one by one. The sums have the same bits.
 #[test]
 fn columns_and_values_begin_anywhere_in_memory() -> Result<()> {
     fn check<V: Element, I: CsrIndex + From<u32>>(
@@ -116,7 +116,7 @@ fn columns_and_values_begin_anywhere_in_memory() -> Result<()> {
         spmv(stream, a, &x, &mut y)?;
         Ok(y.to_vec()?.into_iter().map(f64::to_bits).collect())
     })?;
-    // Vectors of two, of 4 bytes of values and of 16 of columns.
+    // Vectors have two entries: 4 bytes of values and 16 bytes of columns.
     check(
         |bits| f16::from_f32(unit(bits) as f32),
         |stream, a: &Csr<f16, u64>| {
@@ -125,7 +125,7 @@ fn columns_and_values_begin_anywhere_in_memory() -> Result<()> {
             Ok(y.to_vec()?.into_iter().map(|sum| sum.to_bits().into()).collect())
         },
     )?;
-    // Vectors of one value, which may lie across the boundary of an access.
+    // Vectors have one value, which may cross the boundary of an access.
     let complex = |bits: u64| Complex::new(unit(bits), unit(bits.rotate_left(32)));
     let wide: Vec<Complex<f64>> = (0..90).map(|_| complex(random.bits())).collect();
     check(complex, |stream, a: &Csr<Complex<f64>>| {
@@ -133,7 +133,7 @@ fn columns_and_values_begin_anywhere_in_memory() -> Result<()> {
         spmv(stream, a, &x, &mut y)?;
         Ok(y.to_vec()?.into_iter().flat_map(|sum| [sum.re.to_bits(), sum.im.to_bits()]).collect())
     })?;
-    // Vectors of 4 bytes of values and of 16 of columns.
+    // Vectors have 4 bytes of values and 16 bytes of columns.
     let marked: Vec<bool> = (0..90).map(|_| random.below(8) == 0).collect();
     check(
         |bits| bits.is_multiple_of(2),
@@ -145,7 +145,7 @@ fn columns_and_values_begin_anywhere_in_memory() -> Result<()> {
     )
 }
 
-/// Few entries and many, so that the last vector ends with them or would end after them. None of what is there is read.
+/// There are few or many entries, so that the last vector ends with them or would end after them. Nothing after them is read.
 #[test]
 fn entries_end_anywhere_in_a_vector() -> Result<()> {
     fn check<V: Element, I: CsrIndex + From<u32>>(
@@ -155,7 +155,7 @@ fn entries_end_anywhere_in_a_vector() -> Result<()> {
         let stream = stream()?;
         let mut random = Random::new(28);
         let indices = |numbers: &[u32]| numbers.iter().map(|&number| number.into()).collect::<Vec<I>>();
-        // The tiles of all these results have as many steps.
+        // The tiles of all these results have the same number of steps.
         for entries in (1..10).chain(csr_tile_steps::<f32>() - 1..CSR_CHUNK + 2) {
             let half = entries / 2;
             for lengths in
@@ -197,7 +197,7 @@ fn entries_end_anywhere_in_a_vector() -> Result<()> {
     })
 }
 
-/// What is in a row's first and last vectors beside its own entries may be no number.
+/// A row's first and last vectors may have NaN beside the row's own entries.
 #[test]
 fn rows_beside_such_of_no_numbers_have_their_products() -> Result<()> {
     let stream = stream()?;
@@ -225,7 +225,7 @@ fn rows_beside_such_of_no_numbers_have_their_products() -> Result<()> {
     Ok(())
 }
 
-/// On a GPU, or on an emulator whose blocks have as much shared memory as on any GPU.
+/// Returns a stream on a GPU, or on an emulator whose blocks have the shared memory that any GPU has.
 fn with_little_shared_memory() -> Result<Stream> {
     let stream = stream()?;
     if stream.device().is_gpu() {
@@ -243,7 +243,7 @@ macro_rules! powers {
             let stream = with_little_shared_memory()?;
             let mut random = Random::new(19);
             for kind in 0..6 {
-                // Sums of such powers are exact.
+                // Sums of powers of such values are exact.
                 let value = |bits| f64::from(whole(bits)).clamp(-$most, $most);
                 let matrix = Host::of_lengths(50, lengths(kind, &mut random), &mut random, value);
                 let x: Vec<f64> = (0..50).map(|_| value(random.bits())).collect();
@@ -273,7 +273,7 @@ macro_rules! powers {
         }
     )*};
 }
-// Of wide results a thread has few under way.
+// A thread has few wide results in flight.
 powers! {
     results_of_24_bytes_are_combined: 3, 8.0;
     results_of_40_bytes_are_combined: 5, 8.0;

@@ -1,4 +1,4 @@
-//! Products along the merge path: rows that begin and end at the edges of tiles, and runs of empty rows.
+//! Tests products along the merge path: rows that begin and end at the edges of tiles, and runs of empty rows.
 
 use kernel_primitives::algorithms::{Csr, SpmvMethod, spmv, spmv_by};
 use kernel_primitives::functor::{Add, Axpby, Min, Overwrite, PlusTimes, Semiring};
@@ -11,30 +11,30 @@ use crate::kernels::{CheckedSum, MeanProduct, Powers};
 use crate::products::{dense, whole};
 use crate::support::{Random, stream};
 
-/// Lengths of rows around the edges of tiles of so many steps, each with entries before them so that vectors begin elsewhere.
+/// Returns lengths of rows near the edges of tiles of `tile` steps. There are entries before them, so that vectors begin elsewhere.
 fn edges(tile: usize) -> Vec<Vec<usize>> {
     let mut all = Vec::new();
     let all_before: [Vec<usize>; 5] = [vec![], vec![1], vec![0, 2], vec![3, 0, 0], vec![4, 1, 1, 0, 1]];
     for before in all_before {
-        // The steps of the rows before.
+        // These are the steps of the rows before.
         let steps: usize = before.iter().map(|entries| entries + 1).sum();
         let left = tile - steps;
         let rows = [
-            // The end is the tile's last step, the one after, or the one before. Or there is a tile of entries alone.
+            // The end of a row is the tile's last step, the step after it, or the step before it. Or a tile has only entries.
             vec![left - 1, 5, tile - 7, tile],
             vec![left, 0, 3],
             vec![left - 2, 1, tile],
             vec![left + 1, tile - 2, 0, 2],
             vec![left + tile - 1, 1],
             vec![left + 3 * tile, 9],
-            // A tile begins or ends with ends of empty rows, or has nothing else.
+            // A tile begins or ends with the ends of empty rows, or has nothing else.
             [vec![left - 1], vec![0; tile], vec![2]].concat(),
             [vec![left], vec![0; 2 * tile - 1], vec![7], vec![0; tile]].concat(),
             [vec![0; left - 1], vec![1, 1, 1]].concat(),
             vec![0; left + 1],
-            // As many ends as entries.
+            // There is one end for each entry.
             vec![1; 2 * tile],
-            // Tiles of few rows, of which many lanes have one, and of more; some rows are a warp's.
+            // Some tiles have few rows, in which many lanes have one row, and others have more. Some rows have a whole warp.
             vec![tile / 50; 60],
             vec![tile / 130; 120],
             [tile / 2, tile / 4, 0, 1, tile / 30, tile / 31, 3, tile / 64, 0, 9, 33, 2 * tile].into(),
@@ -45,8 +45,8 @@ fn edges(tile: usize) -> Vec<Vec<usize>> {
     all
 }
 
-/// As many rows end in the first tile as lanes have a row less, one, two, or four, and so on, or one row less; and one goes on after it. And
-/// tiles without an end, the last of which has vectors that are not whole.
+/// In the first tile, the number of rows that end is a power of two, or one less. One more row goes on after the tile. Then there are tiles
+/// without an end, and the last of these has vectors that are not whole.
 fn powers(tile: usize) -> Vec<Vec<usize>> {
     let mut all = vec![vec![1, 2 * tile - 2], vec![1, 2 * tile - 6]];
     for ends in (0..=9).flat_map(|log| [(1 << log) - 1, 1 << log]).filter(|&ends| 2 * ends < tile) {
@@ -75,7 +75,7 @@ fn rows_end_anywhere_at_the_edges_of_tiles() -> Result<()> {
     Ok(())
 }
 
-/// Results of 16 and of 24 bytes, of which a thread has fewer.
+/// Results have 16 and 24 bytes, and a thread has fewer of them.
 #[test]
 fn wide_results_end_anywhere_at_the_edges_of_tiles() -> Result<()> {
     let stream = stream()?;
@@ -110,7 +110,7 @@ fn wide_results_end_anywhere_at_the_edges_of_tiles() -> Result<()> {
     Ok(())
 }
 
-/// Rows that go on in other tiles, too, have results that know how many entries there are.
+/// Rows that continue in other tiles have results that know the number of entries.
 #[test]
 fn rows_know_their_entries_at_the_edges_of_tiles() -> Result<()> {
     let stream = stream()?;
@@ -154,7 +154,7 @@ fn rows_with_indices_of_64_bits_end_anywhere_at_the_edges_of_tiles() -> Result<(
     Ok(())
 }
 
-/// No place without an entry of the row is combined, not even in vain: its sums are as large as sums can be.
+/// No place without an entry of the row is combined, even if its result is not used. Sums are as large as possible.
 #[test]
 fn an_operator_sees_the_entries_of_a_row_alone_at_the_edges_of_tiles() -> Result<()> {
     let stream = stream()?;
@@ -178,7 +178,7 @@ fn an_operator_sees_the_entries_of_a_row_alone_at_the_edges_of_tiles() -> Result
     Ok(())
 }
 
-/// Places of a tile without an entry take part in nothing: not even zeros would do with this semiring.
+/// Places of a tile without an entry take no part. With this semiring, not even zeros would be right.
 #[test]
 fn shortest_paths_end_anywhere_at_the_edges_of_tiles() -> Result<()> {
     let stream = stream()?;
@@ -198,7 +198,7 @@ fn shortest_paths_end_anywhere_at_the_edges_of_tiles() -> Result<()> {
     Ok(())
 }
 
-/// Also where a tile has nothing but their ends.
+/// This also holds if a tile has only the ends of empty rows.
 #[test]
 fn empty_rows_become_what_the_epilogue_makes_of_nothing() -> Result<()> {
     let stream = stream()?;

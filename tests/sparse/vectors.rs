@@ -1,4 +1,4 @@
-//! Products with several vectors, against those with each.
+//! Tests products with several vectors against products with each vector.
 
 use kernel_primitives::algorithms::{Csr, spmm, spmm_by, spmm_with};
 use kernel_primitives::functor::{Add, Axpby, Conjugate, Min, OfEntry, Overwrite, PlusTimes, Semiring};
@@ -8,12 +8,12 @@ use kernel_primitives::{Complex, Error, Result, f16};
 use crate::support::{Random, stream, streams};
 use crate::{Host, METHODS, lengths};
 
-/// A small whole number: sums of products of such are exact.
+/// Returns a small whole number. Sums of products of such numbers are exact.
 fn whole(bits: u64) -> f32 {
     (bits % 17) as f32 - 8.0
 }
 
-/// The products with each vector, by plain loops.
+/// Returns the products with each vector, by plain loops.
 fn products(matrix: &Host<f32>, x: &[f32], vectors: usize) -> Vec<f32> {
     let mut all = Vec::new();
     for row in 0..matrix.rows() {
@@ -37,7 +37,7 @@ fn several_vectors_have_the_products_of_each() -> Result<()> {
         let (mut a, x) = (matrix.on(&stream)?, stream.buffer_from(&x)?);
         for method in METHODS {
             a.set_method(method)?;
-            // What is after the rows stays.
+            // The memory after the rows is unchanged.
             let mut y = stream.buffer_from(&vec![77.0f32; expected.len() + 1])?;
             spmm(&stream, &a, &x, vectors, &mut y)?;
             let (last, found) = y.to_vec()?.split_last().map(|(last, found)| (*last, found.to_vec())).expect("one");
@@ -111,7 +111,7 @@ fn results_are_scaled_and_added() -> Result<()> {
     Ok(())
 }
 
-/// `F - A X` with `F` apart; what `Y` holds is not read.
+/// The test computes `F - A X` with a separate `F`. The old elements of `Y` are not read.
 #[test]
 fn residuals_of_several_vectors_read_others_and_not_the_results_sanitize() -> Result<()> {
     let mut random = Random::new(45);
@@ -141,7 +141,7 @@ fn residuals_of_several_vectors_read_others_and_not_the_results_sanitize() -> Re
     Ok(())
 }
 
-/// The conjugates of a transposed matrix, by a function of each entry.
+/// A function of each entry makes the conjugates of a transposed matrix.
 #[test]
 fn adjoint_matrices_have_products() -> Result<()> {
     let stream = stream()?;
@@ -174,7 +174,7 @@ fn adjoint_matrices_have_products() -> Result<()> {
     Ok(())
 }
 
-/// A step of shortest paths from several vertices at once; a row without entries has the identity.
+/// This is a step of shortest paths from several vertices at once. A row without entries has the identity.
 #[test]
 fn any_semiring_has_products_with_several_vectors() -> Result<()> {
     let stream = stream()?;
@@ -203,7 +203,7 @@ fn halves_take_wide_indices_and_computed_vectors() -> Result<()> {
     let stream = stream()?;
     let a = Csr::new(&stream, (2, 3), &[0u64, 2, 3], &[0, 2, 1], &[1.0, 2.0, 3.0].map(f16::from_f32))?;
     let mut y = stream.buffer_zeroed::<f32>(4)?;
-    // The vectors 0, 2, 4 and 1, 3, 5.
+    // These are the vectors 0, 2, 4 and 1, 3, 5.
     spmm(&stream, &a, counting(0.0f32, 6), 2, &mut y)?;
     assert_eq!(y.to_vec()?, [8.0, 11.0, 6.0, 9.0]);
     Ok(())

@@ -1,4 +1,4 @@
-//! Products by windows: rows around those of a block, windows around the largest that there is room for, and wider ones.
+//! Tests products by windows: numbers of rows near that of a block, windows near the largest that there is room for, and wider windows.
 
 use kernel_primitives::algorithms::{Csr, Run, SpmvMethod, spmv, spmv_by, spmv_with};
 use kernel_primitives::functor::{Add, Axpby, LogicalAnd, LogicalOr, Min, Overwrite, PlusTimes, Semiring};
@@ -11,7 +11,8 @@ use crate::kernels::{FirstColumn, MarkedSum, MeanProduct, Powers};
 use crate::products::whole;
 use crate::support::{Random, stream, streams};
 
-/// Rows of up to so many entries, in any order, whose columns are up to `reach` before or after the row's number; and some empty ones.
+/// Makes rows with up to a number of entries, in any order, and some empty rows. Columns are up to `reach` before or after the row's
+/// number.
 fn band<V: Element>(
     (rows, most, reach): (usize, usize, usize),
     random: &mut Random,
@@ -29,8 +30,8 @@ fn band<V: Element>(
     matrix
 }
 
-/// A matrix of blocks of rows, of which each has the columns from the first to the last of its window, and others between them. Both
-/// ends come in the middle of rows, the last one first.
+/// Makes a matrix of blocks of rows. Each block has the columns from the first to the last of its window, and others between them. Both
+/// ends are in the middle of rows, and the last end comes first.
 fn in_windows<V: Element>(
     columns: usize,
     windows: &[(usize, usize)],
@@ -57,7 +58,7 @@ fn in_windows<V: Element>(
     matrix
 }
 
-/// Windows around the largest that a block has room for, at even and odd places, and at both ends of so many columns.
+/// Returns windows near the largest that a block has room for, at even and odd places, and at both ends of the columns.
 fn largest(room: usize) -> (usize, Vec<(usize, usize)>) {
     let columns = 2 * room + 33;
     let firsts = [0, 1, 16, 19, room, columns - room + 1, columns - room, columns - room - 1];
@@ -67,7 +68,7 @@ fn largest(room: usize) -> (usize, Vec<(usize, usize)>) {
     (columns, windows.chain([(0, columns - 1)]).collect())
 }
 
-/// The matrix, computed by windows.
+/// Makes the matrix, with products by windows.
 fn on<V: Element>(stream: &Stream, matrix: &Host<V>) -> Result<Csr<V>> {
     let mut a = matrix.on(stream)?;
     a.set_method(SpmvMethod::Window)?;
@@ -83,12 +84,12 @@ fn items(count: usize, random: &mut Random) -> Vec<f64> {
     (0..count).map(|_| double(random.bits())).collect()
 }
 
-/// The product by plain loops.
+/// Returns the product by plain loops.
 fn products(matrix: &Host<f64>, x: &[f64]) -> Vec<f64> {
     (0..matrix.rows()).map(|row| matrix.row(row).map(|(column, value)| value * x[column]).sum()).collect()
 }
 
-/// Bands of numbers of rows around those of a block and of a turn.
+/// Makes bands whose numbers of rows are near those of a block and of a turn.
 fn bands(random: &mut Random) -> Vec<Host<f64>> {
     let at_once = CSR_WINDOW_ROWS / 4;
     let rows = [1, 2, 7, 8, 9, at_once - 1, at_once, at_once + 1, CSR_WINDOW_ROWS - 1, CSR_WINDOW_ROWS];
@@ -147,7 +148,7 @@ fn windows_of_any_widths_have_their_products() -> Result<()> {
     let x = items(columns, &mut random);
     let expected = products(&matrix, &x);
     let a = on(&stream, &matrix)?;
-    // Also where vectors of the items are not aligned.
+    // This also holds if vectors of the items are not aligned.
     for skip in [0, 1] {
         let all = stream.buffer_from(&[vec![f64::NAN; skip], x.clone()].concat())?;
         let mut y = stream.buffer_from(&vec![77.0f64; matrix.rows()])?;
@@ -157,7 +158,7 @@ fn windows_of_any_widths_have_their_products() -> Result<()> {
     Ok(())
 }
 
-/// Of items of 4 bytes, of 1, and of 16.
+/// Items have 4 bytes, 1 byte, and 16 bytes.
 #[test]
 fn windows_of_small_and_large_items_have_their_products() -> Result<()> {
     let stream = stream()?;
@@ -204,7 +205,7 @@ fn windows_of_small_and_large_items_have_their_products() -> Result<()> {
     Ok(())
 }
 
-/// Items that are no elements, with bytes of no meaning in each.
+/// Items are not elements, and each has bytes without a meaning.
 #[test]
 fn windows_of_pairs_have_their_products() -> Result<()> {
     let stream = stream()?;
@@ -222,7 +223,7 @@ fn windows_of_pairs_have_their_products() -> Result<()> {
     Ok(())
 }
 
-/// Halves, which accumulate in `f32`, with indices of 64 bits, and a vector that is computed.
+/// The values are halves, which accumulate in `f32`, with indices of 64 bits and a computed vector.
 #[test]
 fn windows_have_wide_indices_and_computed_items() -> Result<()> {
     let stream = stream()?;
@@ -241,7 +242,7 @@ fn windows_have_wide_indices_and_computed_items() -> Result<()> {
     Ok(())
 }
 
-/// The columns of one matrix are so far from each other that no window fits; all else is alike.
+/// The columns of one matrix are so far from each other that no window fits. Everything else is the same.
 #[test]
 fn sums_have_the_same_bits_with_windows_and_without() -> Result<()> {
     let stream = stream()?;
@@ -264,7 +265,7 @@ fn sums_have_the_same_bits_with_windows_and_without() -> Result<()> {
     Ok(())
 }
 
-/// Lanes without an entry take part in nothing: not even zeros would do with this semiring.
+/// Lanes without an entry take no part. With this semiring, not even zeros would be right.
 #[test]
 fn shortest_paths_in_bands_are_found() -> Result<()> {
     let stream = stream()?;
@@ -314,7 +315,7 @@ fn epilogues_read_the_result_or_another_vector() -> Result<()> {
     Ok(())
 }
 
-/// Results of 24 and of 264 bytes, of which fewer are under way.
+/// Results have 24 and 264 bytes, of which fewer are in flight.
 #[test]
 fn wide_results_of_bands_are_combined() -> Result<()> {
     fn powers<const N: usize>(matrix: &Host<f64>, x: &[f64]) -> Vec<[f64; N]> {
@@ -348,7 +349,7 @@ fn wide_results_of_bands_are_combined() -> Result<()> {
 fn large_bands_are_multiplied_by_windows_unless_told_otherwise() -> Result<()> {
     let stream = stream()?;
     let mut random = Random::new(93);
-    // Rows of 12 entries, of which those of one block are within some 800 columns.
+    // Rows have 12 entries. Those of one block are within about 800 columns.
     let rows = 1 << 16;
     let mut matrix = Host::of_lengths(rows, vec![12; rows], &mut random, whole);
     for (entry, column) in matrix.indices.iter_mut().enumerate() {
@@ -363,14 +364,14 @@ fn large_bands_are_multiplied_by_windows_unless_told_otherwise() -> Result<()> {
     let mut y = stream.buffer_zeroed::<f32>(rows)?;
     spmv(&stream, &a, &there, &mut y)?;
     assert_eq!(y.to_vec()?, expected);
-    // Another method, and this one again.
+    // Another method is set, and then this one again.
     for method in [SpmvMethod::Rows { lanes: 8 }, SpmvMethod::Window] {
         a.set_method(method)?;
         y.copy_from(&vec![77.0; rows])?;
         spmv(&stream, &a, &there, &mut y)?;
         assert_eq!(y.to_vec()?, expected, "{method:?}");
     }
-    // The same columns anywhere: no window fits.
+    // The same number of columns is anywhere, so no window fits.
     for column in &mut matrix.indices {
         *column = (*column * 7919) % rows as u32;
     }
@@ -417,7 +418,7 @@ fn products_by_windows_are_captured_without_a_workspace() -> Result<()> {
     Ok(())
 }
 
-/// Columns outside of a window, or of the vector, and rows of other entries: wrong numbers.
+/// Columns are outside of a window or of the vector, or rows have other entries. The results are wrong numbers.
 #[test]
 fn matrices_that_were_changed_lead_to_no_access_outside_of_windows() -> Result<()> {
     const ROWS: usize = 600;
@@ -442,7 +443,7 @@ fn matrices_that_were_changed_lead_to_no_access_outside_of_windows() -> Result<(
         (ends(&|place| if place % 2 == 0 { 0 } else { entries }), columns(&|old: u32| old ^ 0x5555_5555)),
         (ends(&|place| before.offsets[place].saturating_add(3)), same().1),
     ];
-    // Windows are found before the change, and after it.
+    // Windows are found before the change, or after it.
     for (number, (after, late)) in all.iter().flat_map(|after| [(after, false), (after, true)]).enumerate() {
         let (mut offsets, mut indices) = (stream.buffer_from(&before.offsets)?, stream.buffer_from(&before.indices)?);
         let (new_offsets, new_indices) = (stream.buffer_from(&after.0)?, stream.buffer_from(&after.1)?);
