@@ -1,12 +1,11 @@
-//! Misuse does not compile, and the compiler says what to write instead.
+//! Tests that misuse does not compile, and that the compiler says what to write instead.
 //!
-//! Each file below `tests/ui` is a program. A comment `//~ text` says that the compiler reports an error in its line with that
-//! text in its headline, labels or notes; `//~^ text` means the line above, `//~? text` any place. A file without
-//! such comments compiles: it is built, since a compiler that was killed reports no errors either. No other errors are accepted.
-//! Fragments rather than whole messages are compared, since the rest changes with the compiler.
+//! Each file below `tests/ui` is a program. A comment `//~ text` says that the compiler reports an error in its line, with that text in its
+//! headline, labels or notes. `//~^ text` means the line above, and `//~? text` any place. A file without such comments compiles. It is
+//! built, because a compiler that was killed reports no errors either. No other errors are accepted. Fragments are compared and not whole
+//! messages, because the rest changes with the compiler.
 //!
-//! All files are compiled together by one `cargo build`, not `cargo check`, which would not evaluate assertions in
-//! generic functions.
+//! All files are compiled together by one `cargo build`. `cargo check` would not evaluate assertions in generic functions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -34,7 +33,7 @@ fn expectations(source: &str) -> Vec<Expected> {
     source.lines().enumerate().filter_map(of_line).collect()
 }
 
-/// A package beside the target folder with a program for each case, of the versions that this one was built with.
+/// Writes a package beside the target folder. It has a program for each case, and the versions that this test was built with.
 fn write_package(cases: &[PathBuf]) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let package = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compile_fail");
@@ -58,22 +57,22 @@ fn write_package(cases: &[PathBuf]) -> PathBuf {
 
 /// An error of the compiler.
 struct Found {
-    /// The lines of the case that it points to.
+    /// The lines of the case that the error points to.
     lines: Vec<u64>,
     /// Headline, labels, notes and help, without the source, which contains the comments.
     text: String,
-    /// All of it as the compiler shows it.
+    /// The whole error as the compiler shows it.
     rendered: String,
 }
 
-/// What cargo makes of the package.
+/// The result of cargo for the package.
 #[derive(Default)]
 struct Built {
     /// The errors of each program.
     errors: BTreeMap<String, Vec<Found>>,
-    /// The programs that there are now.
+    /// The programs that exist now.
     programs: BTreeSet<String>,
-    /// What cargo says besides: why a compiler has ended without an error, for one.
+    /// The other output of cargo, such as the reason why a compiler has ended without an error.
     said: String,
 }
 
@@ -103,7 +102,7 @@ fn build(package: &Path) -> Built {
         let message = &message["message"];
         let (spans, children) = (list(&message["spans"]), list(&message["children"]));
         let headline = string(&message["message"]);
-        // The last one counts the others.
+        // The last error counts the others.
         if spans.is_empty() && headline.contains("aborting due to") {
             continue;
         }
@@ -127,7 +126,7 @@ fn string(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// The line of a place; of one inside a macro of another file, the line of the macro's use.
+/// Returns the line of a place. If the place is inside a macro of another file, it is the line where the macro is used.
 fn line_in_case(span: &Value) -> Option<u64> {
     let outer = &span["expansion"]["span"];
     if outer.is_null() || string(&span["file_name"]).contains("ui") {
@@ -136,7 +135,7 @@ fn line_in_case(span: &Value) -> Option<u64> {
     line_in_case(outer)
 }
 
-/// The cases in a folder and in those below it.
+/// Finds the cases in a folder and in the folders below it.
 fn find_cases(folder: &Path, cases: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("the cases") {
         let path = entry.expect("a case").path();

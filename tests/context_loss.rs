@@ -1,7 +1,7 @@
-//! After a fault that the hardware does not forgive, every call says that the device is lost and why, and a new process works.
+//! Tests that after a fatal fault of the hardware, every call says that the device is lost and why, and that a new process works.
 //!
-//! The loss happens in a child of this process, which would have no GPU any more. The emulator has nothing to lose: there,
-//! these tests say so, and check that it goes on.
+//! The loss happens in a child process, because this process would have no GPU any more. The emulator has nothing to lose. There, these
+//! tests say so, and check that it still works.
 
 use std::ffi::c_void;
 use std::process::Command;
@@ -16,10 +16,10 @@ use kernel_primitives::{Buffer, Device, Dims, Error, Result, Stream};
 mod driver;
 use driver::Driver;
 
-/// What a child is to do.
+/// The task of a child.
 const TASK: &str = "CONTEXT_LOSS_CHILD";
 
-/// Kernels that no library would have: one stores outside all memory, one stops.
+/// Kernels that no library would have. One stores outside all memory, and one stops.
 const PTX: &std::ffi::CStr = c"
 .version 6.3
 .target sm_70
@@ -39,7 +39,7 @@ const PTX: &std::ffi::CStr = c"
 }
 ";
 
-/// Runs a test of this file in a child; what it wrote to its standard error.
+/// Runs a test of this file in a child. Returns the text that it wrote to its standard error.
 fn child(test: &str, task: &str) -> String {
     let output = Command::new(std::env::current_exe().expect("this test"))
         .args(["--exact", test, "--nocapture"])
@@ -80,7 +80,7 @@ fn a_lost_device_is_an_error_of_every_call_and_a_new_process_has_it_again() -> R
         assert_eq!(child("child_loses_its_device", task), "");
         child("child_launches", task);
     }
-    // What happens to a child is nothing to this process.
+    // The fault of a child does not affect this process.
     works()
 }
 
@@ -109,7 +109,7 @@ fn child_loses_its_device() -> Result<()> {
         assert!(text.contains("CUDA_ERROR_ILLEGAL_ADDRESS"), "{text}");
     }
 
-    // The same cause, whatever is called, on whatever stream.
+    // Every call on every stream names the same cause.
     let same = |error: String| assert_eq!(error, text);
     for stream in [&stream, &other] {
         same(lost(stream.synchronize()));
@@ -129,13 +129,13 @@ fn child_loses_its_device() -> Result<()> {
     same(lost(after.since(&before)));
     same(lost(device.stream()));
     same(lost(device.pinned::<u8>(1)));
-    // SAFETY: nothing is adopted.
+    // SAFETY: the call adopts nothing.
     same(lost(unsafe { Stream::from_raw_borrowed(&device, null_mut()) }));
-    // Host memory is the process's still.
+    // Host memory still belongs to the process.
     pinned.fill(1.0);
     assert_eq!(*pinned, [1.0; 100]);
 
-    // A new context, or the reason that there is none: never the emulator in silence.
+    // There is a new context, or the reason why there is none. The emulator is never used silently.
     match Device::auto() {
         Ok(again) => {
             assert!(again.is_gpu());
@@ -151,13 +151,13 @@ fn child_loses_its_device() -> Result<()> {
     Ok(())
 }
 
-/// Launches what the hardware does not forgive.
+/// Launches a kernel with a fault that is fatal for the device.
 fn lose(device: &Device, stream: &Stream, kernel: &str) {
     let driver = Driver::open();
     let name = std::ffi::CString::new(kernel).expect("a name");
     let (mut module, mut function): (*mut c_void, *mut c_void) = (null_mut(), null_mut());
-    // SAFETY: the pointers are valid for the calls, and the kernel has no parameters. What it does ends the use of the device
-    // in this process, which is meant.
+    // SAFETY: the pointers are valid for the calls, and the kernel has no parameters. The kernel ends the use of the device in this
+    // process, as intended.
     unsafe {
         driver.cuCtxSetCurrent(device.as_raw_context());
         driver.cuModuleLoadData(&raw mut module, PTX.as_ptr().cast());
@@ -166,7 +166,7 @@ fn lose(device: &Device, stream: &Stream, kernel: &str) {
     }
 }
 
-/// The words of the error, which says that the device is lost.
+/// Returns the text of the error, which says that the device is lost.
 #[track_caller]
 fn lost<T>(result: Result<T>) -> String {
     match result {

@@ -1,4 +1,4 @@
-//! What the builder leaves for people to read: PTX and SASS with lines of Rust, and the resources.
+//! Tests the files that the builder leaves for people: PTX and SASS with lines of Rust, and the resources.
 #![cfg(feature = "cuda")]
 
 use std::env;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use primitives_build::PtxBuilder;
 
-/// Runs itself as the build script of `examples/template`, whose variables are those of a process.
+/// Runs itself as the build script of `examples/template`, because the variables of a build script are those of a process.
 #[test]
 fn a_dump_has_ptx_and_sass_with_lines_and_the_resources() {
     const FOLDER: &str = "KERNEL_PRIMITIVES_DUMP";

@@ -1,25 +1,25 @@
-//! Ceilings: how long a file is, and how many files a folder has. What is larger has its reason here, or is split by topic.
+//! Tests limits: the lines of a file, and the files of a folder. A file or folder over a limit has its reason here, or is split by topic.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Lines of a file.
+/// The most lines of a file.
 const LINES: usize = 500;
 
-/// Files of a folder, without those in its folders.
+/// The most files of a folder, without those in its folders.
 const FILES: usize = 15;
 
-/// Longer files, and why.
+/// Files with more lines, and the reason.
 const LONGER: &[(&str, &str)] = &[
     ("primitives-gpu/src/block/sorts/top_k.rs", "one type's methods, which share its invariants"),
     ("primitives-gpu/src/simt/nvptx.rs", "a list of instructions"),
 ];
 
-/// Larger folders, and why.
+/// Folders with more files, and the reason.
 const LARGER: &[(&str, &str)] = &[];
 
-/// Folders of Rust files; those in them count, too.
+/// Folders of Rust files. Those in them count, too.
 const ROOTS: &[&str] = &[
     "benches",
     "cuda-driver",
@@ -34,13 +34,13 @@ const ROOTS: &[&str] = &[
     "tests",
 ];
 
-/// The Rust files below a folder, with their lines.
+/// Counts the lines of the Rust files below a folder.
 fn count(root: &Path, folder: &Path, lines: &mut BTreeMap<String, usize>) {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
         let name = path.strip_prefix(root).expect("below the root").to_string_lossy().replace('\\', "/");
         if path.is_dir() {
-            // What cargo builds there is not ours.
+            // Files that cargo builds there are not ours.
             if !name.ends_with("/target") {
                 count(root, &path, lines);
             }
@@ -59,7 +59,7 @@ fn files() -> BTreeMap<String, usize> {
     lines
 }
 
-/// Compares what is over a ceiling with the list that has its reason.
+/// Compares the files and folders over a limit with the list that has their reasons.
 fn check(sizes: &BTreeMap<String, usize>, most: usize, listed: &[(&str, &str)], list: &str, of: &str) {
     let has_reason = |name: &str| listed.iter().any(|(listed, _)| *listed == name);
     for (name, size) in sizes {

@@ -1,4 +1,4 @@
-//! The cache of compiled kernels: builds at once, checkouts in several folders, and damaged files.
+//! Tests the cache of compiled kernels: builds at once, checkouts in several folders, and damaged files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,7 +31,7 @@ pub fn square(x: f32) -> f32 {
 }
 ";
 
-/// What a build script does. The other tests run it, each time in a process of its own.
+/// Does the work of a build script. The other tests run it, each time in a process of its own.
 #[test]
 #[ignore = "is for the processes that the other tests start"]
 fn build_script() {
@@ -43,7 +43,7 @@ fn build_script() {
         .unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// A folder that goes in the end.
+/// A folder that is removed in the end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -53,7 +53,7 @@ impl Folder {
         Self(folder)
     }
 
-    /// A package with kernels.
+    /// Makes a package with kernels.
     fn checkout(&self, name: &str) -> PathBuf {
         let package = self.0.join(name);
         fs::create_dir_all(package.join("src")).unwrap();
@@ -67,7 +67,7 @@ impl Folder {
         self.0.join("cache")
     }
 
-    /// Starts a build of a package; its output goes to a folder of this name.
+    /// Starts a build of a package. Its output goes to a folder of this name.
     fn start(&self, package: &Path, out_dir: &str) -> Build {
         let out_dir = self.0.join(out_dir);
         let mut command = Command::new(std::env::current_exe().unwrap());
@@ -103,7 +103,7 @@ struct Build {
 }
 
 impl Build {
-    /// What the build left for the host.
+    /// Returns the files that the build left for the host.
     fn finish(self) -> Files {
         let output = self.child.wait_with_output().unwrap();
         let text = [output.stdout, output.stderr].concat();
@@ -114,7 +114,7 @@ impl Build {
 
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-/// The files below a folder, by their paths in it.
+/// Returns the files below a folder, by their paths in it.
 fn files(folder: &Path) -> Files {
     let mut all = Files::new();
     let mut open = vec![folder.to_owned()];
@@ -130,7 +130,7 @@ fn files(folder: &Path) -> Files {
     all
 }
 
-/// rustc's files in the cache.
+/// Returns rustc's files in the cache.
 fn inner_targets(cache: &Path) -> Vec<PathBuf> {
     let work = fs::read_dir(cache).unwrap().map(|entry| entry.unwrap().path().join("target"));
     work.filter(|target| target.exists()).collect()
@@ -140,7 +140,7 @@ fn inner_targets(cache: &Path) -> Vec<PathBuf> {
 fn builds_share_what_is_whole_and_make_the_rest_again() {
     let folder = Folder::new();
     let package = folder.checkout("one");
-    // Two builds at once, of one package in two target folders, with a cache that is empty.
+    // Two builds run at once, of one package in two target folders, with an empty cache.
     let both = ["first", "second"].map(|out_dir| folder.start(&package, out_dir));
     let [first, second] = both.map(Build::finish);
     assert!(first == second);
@@ -152,7 +152,7 @@ fn builds_share_what_is_whole_and_make_the_rest_again() {
     let ptx = &first[Path::new("two_kernels::kernels/twice.sm_90.ptx")];
     assert!(String::from_utf8_lossy(ptx).contains(".entry two_kernels__kernels__twice("));
 
-    // Another target folder, and a checkout elsewhere: neither needs rustc, whose files are gone and do not come back.
+    // There is another target folder, and a checkout elsewhere. Neither needs rustc, whose files are removed and do not come back.
     let targets = inner_targets(&folder.cache());
     assert_eq!(targets.len(), 1, "{targets:?}");
     let aside = folder.0.join("rustc's files");
@@ -163,7 +163,7 @@ fn builds_share_what_is_whole_and_make_the_rest_again() {
     assert!(inner_targets(&folder.cache()).is_empty());
     fs::rename(&aside, &targets[0]).unwrap();
 
-    // Each entry damaged in each way.
+    // Each entry is damaged in each way.
     let content = folder.cache().join("content");
     let entries =
         || -> Files { files(&content).into_iter().filter(|(path, _)| path.components().count() > 1).collect() };
@@ -178,7 +178,7 @@ fn builds_share_what_is_whole_and_make_the_rest_again() {
         assert!(entries() == whole);
     }
 
-    // rustc's files damaged, where they are needed.
+    // rustc's files are damaged where they are needed.
     let work = targets[0].parent().unwrap();
     let of_rustc = |path: &PathBuf| {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();

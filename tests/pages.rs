@@ -1,5 +1,5 @@
-//! The pages of `docs/`: that they name everything they promise to. That their code runs, and that their links lead somewhere,
-//! is rustdoc's to test. And that figures are those of the recorded results, and that each collective says which threads call it.
+//! Tests the pages of `docs/`: that they name everything that they promise to name. rustdoc tests that their code runs and that their links
+//! are right. This file also tests that figures are those of the recorded results, and that each collective says which threads call it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,8 +10,8 @@ use kernel_primitives::{Device, EmulatorOptions, Error, Result};
 #[allow(unreachable_pub, reason = "a user's file")]
 mod ranks;
 
-/// The names of the published Kernel Primitive API, its helpers and macros included; of overloads, each signature. The last lines have
-/// those of VexCL's stencils and sparse matrices.
+/// The names of the published Kernel Primitive API with its helpers and macros. For overloads, there is each signature. The last lines have
+/// the names of VexCL's stencils and sparse matrices.
 const SEED: &str = "
     ElementwiseAdd ElementwiseAddImpl ReduceHigherDimKernel HigherDimImpl
     KPStream KPDevice _ptr_ __simd__ HOSTDEVICE THREAD_ID_X THREAD_ID_Y THREAD_ID_Z BLOCK_NUM_X BLOCK_NUM_Y BLOCK_NUM_Z
@@ -40,7 +40,7 @@ const SEED: &str = "
     y=A*x y+=alpha*(A*x) r=f-A*x vex::make_inline(A*x) vex::multivector
 ";
 
-/// The cells of the page's tables, row by row, without heads.
+/// Returns the cells of the page's tables, row by row, without heads.
 fn rows(page: &str) -> Vec<Vec<&str>> {
     let mut rows = Vec::new();
     let mut body = false;
@@ -56,7 +56,7 @@ fn rows(page: &str) -> Vec<Vec<&str>> {
     rows
 }
 
-/// What stands between backquotes, without spaces.
+/// Returns the text between backquotes, without spaces.
 fn quoted(cell: &str) -> impl Iterator<Item = String> {
     cell.split('`').skip(1).step_by(2).map(|name| name.replace(' ', ""))
 }
@@ -95,7 +95,7 @@ fn the_map_names_differences_that_change_results() {
     }
 }
 
-/// The sentences by which a collective says which threads call it: of a block's folder, and of a warp's.
+/// The sentences by which a collective says which threads call it, for a block's folder and for a warp's folder.
 const CALLERS: [(&str, &[&str]); 2] = [
     (
         "block",
@@ -136,7 +136,7 @@ fn every_collective_says_which_threads_call_it() {
     assert!(found > 60, "only {found} collectives were found");
 }
 
-/// The functions that the module of algorithms exports.
+/// Returns the functions that the module of algorithms exports.
 fn algorithms() -> BTreeSet<String> {
     let exports =
         include_str!("../src/algorithms/mod.rs").split("\npub use ").skip(1).filter_map(|rest| rest.split(';').next());
@@ -147,7 +147,7 @@ fn algorithms() -> BTreeSet<String> {
         .collect()
 }
 
-/// Algorithms without a row in the benchmarks, and those with one that are most like them.
+/// Algorithms without a row in the benchmarks, and similar algorithms that have one.
 const UNMEASURED: [(&str, &str); 19] = [
     ("exclusive_scan_by_key", "inclusive_scan_by_key"),
     ("fft_by", "fft"),
@@ -195,7 +195,7 @@ fn every_algorithm_is_measured_or_like_one_that_is() {
     }
 }
 
-/// The rows of the page's last table are the algorithms, and each test that it names is there.
+/// The rows of the page's last table are the algorithms, and each test that it names exists.
 #[test]
 fn what_is_guaranteed_names_every_algorithm_and_tests_that_are_there() {
     let page = include_str!("../docs/guarantees.md");
@@ -254,7 +254,7 @@ fn the_first_collective_has_the_race_that_its_page_shows() -> Result<()> {
     Ok(())
 }
 
-/// What the library ships: of each algorithm's arguments the lists that they are taken from.
+/// Returns what the library ships: for each algorithm's arguments, the lists that they are taken from.
 fn ready(table: &str) -> Vec<(String, Vec<String>)> {
     let table = table.split("__shipped! {").nth(1).expect("the table");
     let table: String = table.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
@@ -264,7 +264,7 @@ fn ready(table: &str) -> Vec<(String, Vec<String>)> {
         if head.trim_end().ends_with(" share") {
             continue;
         }
-        // `T in numbers as moved, R in [Min, Max]`, at the commas after which a variable comes.
+        // The text `T in numbers as moved, R in [Min, Max]` is split at the commas that come before a variable.
         let mut lists = Vec::new();
         for variable in head.split(" in ").collect::<Vec<_>>().windows(2) {
             let name = variable[0].rsplit(", ").next().expect("a name").trim();
@@ -327,8 +327,8 @@ fn the_table_of_what_is_ready_is_that_of_the_kernels() {
     assert_eq!(named, all, "the table ships something of every algorithm");
 }
 
-/// To write them, and the plots: `python3 benches/report.py`. Where there is no Python, nothing is checked: `.ci/run` calls the script
-/// where there is one for sure.
+/// To write the figures and the plots: `python3 benches/report.py`. If there is no Python, nothing is checked. `.ci/run` calls the script,
+/// and has Python.
 #[test]
 fn the_figures_are_those_of_the_recorded_results() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/report.py");
@@ -343,7 +343,7 @@ fn the_figures_are_those_of_the_recorded_results() {
 const LINKED: [&str; 5] =
     ["README.md", "CONTRIBUTING.md", "examples/README.md", "examples/template/README.md", "benches/results/README.md"];
 
-/// What stands between `](` and `)`.
+/// Returns the texts between `](` and `)`.
 fn links(page: &str) -> impl Iterator<Item = &str> {
     page.split("](").skip(1).filter_map(|rest| rest.split(')').next())
 }
@@ -360,7 +360,7 @@ fn links_between_files_lead_to_files() {
     }
 }
 
-/// What stands between backquotes and begins with a folder of the repository, but for that of what is built.
+/// The test looks at text between backquotes that begins with a folder of the repository, except the folder of build outputs.
 #[test]
 fn the_pages_for_contributors_name_files_that_are_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -377,7 +377,7 @@ fn the_pages_for_contributors_name_files_that_are_there() {
             if !path.split_once('/').is_some_and(|(first, _)| top.contains(first)) || path.starts_with("target/") {
                 continue;
             }
-            // `src/kernels.rs` is the template's.
+            // `src/kernels.rs` belongs to the template.
             let found = root.join(path).exists() || root.join("examples/template").join(path).exists();
             assert!(found, "{name} names {path}, which is not there");
             named += 1;
@@ -386,10 +386,10 @@ fn the_pages_for_contributors_name_files_that_are_there() {
     assert!(named > 50, "only {named} paths were found");
 }
 
-/// Tests of which the path of a file to write is all that they have of the repository.
+/// Tests that use only one path of the repository: the path of a file to write.
 const WRITE_A_PAGE: [&str; 1] = ["suite"];
 
-/// The script names those that would find neither cargo nor the sources where a bundle runs.
+/// The script names the tests that would not find cargo or the sources where a bundle runs.
 #[test]
 fn the_bundle_leaves_out_tests_that_need_the_repository() {
     fn needs_it(path: &Path) -> bool {
@@ -421,14 +421,14 @@ fn every_example_has_its_row() {
     let examples = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/examples")).expect("the examples");
     let there: BTreeSet<String> = examples
         .map(|entry| entry.expect("an entry").path())
-        // Or a crate of its own.
+        // It may also be a crate of its own.
         .filter(|path| path.join("main.rs").exists() || path.join("Cargo.toml").exists())
         .map(|path| path.file_name().expect("a name").to_string_lossy().into_owned())
         .collect();
     assert_eq!(listed, there);
 }
 
-/// What a crate's root exports: the names of its `pub use` and `pub mod` that are not hidden.
+/// Returns the exports of a crate's root: the names of its `pub use` and `pub mod` that are not hidden.
 fn exported(source: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (at, _) in source.match_indices("\npub ") {
@@ -447,12 +447,12 @@ fn exported(source: &str) -> BTreeSet<String> {
     names
 }
 
-/// The lists of `src/lib.rs` are written by hand. Nothing public of the two crates is missing there.
+/// The lists of `src/lib.rs` are written by hand. They must have every public item of the two crates.
 #[test]
 fn the_crate_re_exports_all_that_its_parts_export() {
     let parts = [include_str!("../primitives-gpu/src/lib.rs"), include_str!("../primitives-host/src/lib.rs")];
     let mut expected: BTreeSet<String> = parts.into_iter().flat_map(exported).collect();
-    // A macro, which is at the root by itself.
+    // This is a macro, which is at the root by itself.
     expected.insert("device_println".to_owned());
     let facade = include_str!("../src/lib.rs");
     let listed: BTreeSet<String> = facade

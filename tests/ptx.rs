@@ -1,4 +1,4 @@
-//! What the compiler made of the shipped kernels: access width, no spills, no local memory, the instructions meant.
+//! Tests the shipped kernels after compilation: the width of accesses, no spills, no local memory, and the intended instructions.
 #![cfg(feature = "cuda")]
 
 use std::collections::{HashMap, HashSet};
@@ -14,11 +14,11 @@ const PTX: &str = env!("KERNEL_PRIMITIVES_PTX");
 /// The architectures that releases have PTX for. `scripts/release.sh` asserts on all of them.
 const RELEASED: [u32; 4] = [75, 80, 90, 100];
 
-/// The architectures that kernels must start on. `scripts/release.sh` has those without PTX of their own in
-/// `KERNEL_PRIMITIVES_REPORT_ARCHS`, so that kernels are assembled for them too.
+/// The architectures that kernels must start on. `scripts/release.sh` has the architectures without PTX of their own in
+/// `KERNEL_PRIMITIVES_REPORT_ARCHS`, so that kernels are assembled for them, too.
 const SUPPORTED: [u32; 8] = [75, 80, 86, 87, 89, 90, 100, 120];
 
-/// The architectures that are built: those of `KERNEL_PRIMITIVES_ARCHS`, or all that releases have.
+/// The architectures that are built: those of `KERNEL_PRIMITIVES_ARCHS`, or all architectures of releases.
 static ARCHS: LazyLock<Vec<u32>> = LazyLock::new(|| {
     let (module, kernel) = &shipped()[0];
     let is_built = |arch: &u32| Path::new(PTX).join(module).join(format!("{kernel}.sm_{arch}.ptx")).exists();
@@ -27,12 +27,12 @@ static ARCHS: LazyLock<Vec<u32>> = LazyLock::new(|| {
     archs
 });
 
-/// The kernels of the library, as `(module, kernel)`.
+/// Returns the kernels of the library, as `(module, kernel)`.
 fn shipped() -> Vec<(String, String)> {
     kernels_of("kernel_primitives::")
 }
 
-/// The kernels under a module, as `(module, kernel)`.
+/// Returns the kernels under a module, as `(module, kernel)`.
 fn kernels_of(parent: &str) -> Vec<(String, String)> {
     let index = fs::read_to_string(Path::new(PTX).join("index.txt")).expect("the builder wrote an index");
     let kernels: Vec<_> = index
@@ -45,7 +45,8 @@ fn kernels_of(parent: &str) -> Vec<(String, String)> {
     kernels
 }
 
-/// A kernel's text: of the architecture, with an entry that ends. What has no instructions would have none that it must not have.
+/// Returns a kernel's text. It must be for the architecture, and have an entry that ends. A text without instructions would have no
+/// forbidden instructions.
 fn ptx(module: &str, kernel: &str, arch: u32) -> String {
     let file = Path::new(PTX).join(module).join(format!("{kernel}.sm_{arch}.ptx"));
     let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
@@ -56,23 +57,23 @@ fn ptx(module: &str, kernel: &str, arch: u32) -> String {
     text
 }
 
-/// How often an instruction that begins so occurs.
+/// Returns how often an instruction with this beginning occurs.
 fn count(text: &str, instruction: &str) -> usize {
     text.lines().filter(|line| line.trim_start().starts_with(instruction)).count()
 }
 
-/// The beginnings of names of kernels that are exempt. The oldest architecture has half the threads, and there ptxas gives them half
-/// the registers; on the next, rows of halves keep a place in local memory; others do where PTX of an older architecture is assembled
-/// for them. Items of a byte or two are many to an access: where each gets a place or a wide total beside it, they are more than the
-/// registers hold. Keys of eight bytes are a register or two too many for merges of segments by ranks, and values of another size than
-/// the keys for sorts by digits. Lines of many numbers have 64 registers a thread. Columns have 80, so that three blocks share a
-/// multiprocessor; the oldest architecture keeps two words more, before its loop and after it.
+/// Returns the beginnings of names of kernels that are exempt. The oldest architecture has half the threads, and there ptxas gives them
+/// half the registers. On the next one, rows of halves keep a place in local memory. Other kernels do so if PTX of an older architecture is
+/// assembled for them. An access has many items of one or two bytes. If each gets a place or a wide total beside it, they take more
+/// registers than there are. Keys of eight bytes take one or two registers too many in merges of segments by ranks, and values of another
+/// size than the keys do in sorts by digits. Lines of many numbers have 64 registers for each thread. Columns have 80, so that three blocks
+/// share a multiprocessor. The oldest architecture keeps two more words, before its loop and after it.
 fn exemptions(sm: u32) -> Vec<String> {
     let names = SPILLING.iter().filter(|(archs, _)| archs.contains(&sm)).flat_map(|(_, names)| *names);
     names.map(|&name| name.to_owned()).chain(exemptions_of_sizes()).collect()
 }
 
-/// Architectures, and the kernels that spill there and not on all.
+/// The architectures, and the kernels that spill on these and not on all.
 const SPILLING: &[(&[u32], &[&str])] = &[
     (
         &[75],
@@ -112,7 +113,7 @@ const SPILLING: &[(&[u32], &[&str])] = &[
     ),
 ];
 
-/// Those of all architectures.
+/// Returns the exemptions that hold on all architectures.
 fn exemptions_of_sizes() -> Vec<String> {
     [
         ("reduce_tiles__Span_", &["i8_", "u8_", "i16_Arg", "u16_Arg", "f16_Arg", "bf16_Arg"][..]),
@@ -134,7 +135,7 @@ fn exemptions_of_sizes() -> Vec<String> {
     .collect()
 }
 
-/// What ptxas reported, by kernel and architecture: the columns of a row by name.
+/// Returns the report of ptxas, by kernel and architecture: the columns of a row by name.
 fn report() -> HashMap<(String, u32), HashMap<String, String>> {
     let report = fs::read_to_string(Path::new(PTX).join("report.tsv")).expect("ptxas was there and reported");
     let mut lines = report.lines().map(|line| line.split('\t').map(str::to_owned).collect::<Vec<_>>());
@@ -148,11 +149,11 @@ fn report() -> HashMap<(String, u32), HashMap<String, String>> {
         .collect()
 }
 
-/// Shared memory, threads and registers of a block are within the limits of each architecture. Only what a launch asks for beyond the
-/// kernel's `Shared` parameters is its own affair.
+/// Shared memory, threads and registers of a block are within the limits of each architecture. The test does not cover memory that a launch
+/// requests in addition to the kernel's `Shared` parameters.
 ///
-/// An architecture that runs the PTX of an older one is asked with the figures of that one, unless the report has its own: memory and
-/// threads are the same, and ptxas keeps the registers of a kernel to those of its largest block wherever it assembles it.
+/// If an architecture runs the PTX of an older one, the figures of the older one are used, unless the report has its own. Memory and
+/// threads are the same, and ptxas limits the registers of a kernel to those of its largest block on any architecture.
 #[test]
 fn blocks_of_every_kernel_can_start_on_every_architecture() {
     let report = report();
@@ -171,7 +172,7 @@ fn blocks_of_every_kernel_can_start_on_every_architecture() {
             if let Some(misfit) = usage.misfit() {
                 misfits.push(format!("{path} on sm_{sm}: {misfit}"));
             }
-            // Blocks of any size.
+            // Blocks may have any size.
             if usage.threads == 0 && usage.registers > 65536 / 1024 {
                 misfits.push(format!("{path} on sm_{sm}: {} registers a thread", usage.registers));
             }
@@ -205,7 +206,7 @@ fn every_kernel_is_assembled_without_spills_and_local_memory() {
     }
     spilled.sort();
     assert!(spilled.is_empty(), "{} times local memory\n{}", spilled.len(), spilled.join("\n"));
-    // Some are needed on one architecture alone.
+    // Some exemptions are needed on one architecture only.
     if *ARCHS != RELEASED {
         return;
     }
@@ -221,10 +222,10 @@ fn tiles_are_read_and_written_by_16_byte_accesses() {
             Some("map_unary") => 1,
             Some("map_binary") => 2,
             Some("map_ternary") => 3,
-            // Of three inputs.
+            // This kernel has three inputs.
             Some("map_any") => 3,
             Some("block_reduce") => 1,
-            // Rows start anywhere, and have wide and narrow accesses side by side; so have repeated and other rows.
+            // Rows may start anywhere, and have wide and narrow accesses side by side. Repeated and other rows do, too.
             Some("sort_rows" | "top_k_rows" | "softmax_rows" | "layer_norm_rows" | "cumsum_rows") => continue,
             Some("reduce_rows" | "reduce_higher_dim" | "broadcast_binary") => continue,
             // See the next test but one.
@@ -243,7 +244,7 @@ fn tiles_are_read_and_written_by_16_byte_accesses() {
     }
 }
 
-/// Where rows start on the boundary of an access: the items of a batch, of a tile's rounds.
+/// These rows start on the boundary of an access: the items of a batch, or of a tile's rounds.
 #[test]
 fn aligned_rows_are_read_by_16_byte_accesses() {
     for (module, kernel, loads, stores) in [
@@ -256,14 +257,15 @@ fn aligned_rows_are_read_by_16_byte_accesses() {
             let text = ptx(&format!("kernel_primitives::kernels::{module}"), kernel, arch);
             let wide = |access| ["v4.b32", "v2.b64"].map(|width| count(&text, &format!("{access}.global.{width}")));
             let found = ["ld", "st"].map(|access| wide(access).iter().sum::<usize>());
-            // Beside them, those of items that are read one round at a time.
+            // There are also the accesses of items that are read one round at a time.
             assert!(found[0] >= loads && found[1] >= stores, "{kernel} for sm_{arch}: {found:?}");
         }
     }
 }
 
-/// What kernels of algorithms have instructions for 16 bytes at a time for, as the comments beside them say: their names, loads and
-/// stores, and whether copies go from global to shared memory without a register in between, where there is the instruction.
+/// Returns the kernels of algorithms that have instructions for 16 bytes at a time, as the comments beside them say. For each, there are
+/// its name, its loads and stores, and whether copies go from global to shared memory without a register in between, if the architecture
+/// has this instruction.
 fn accesses() -> Vec<(String, [usize; 2], bool)> {
     fn sources(folder: &Path) -> Vec<String> {
         let paths = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
@@ -291,7 +293,7 @@ fn accesses() -> Vec<(String, [usize; 2], bool)> {
     comments.map(|comment| read(comment).unwrap_or_else(|| panic!("write {form}: {comment}"))).collect()
 }
 
-/// Where buffers are aligned for it: the vectors of a tile. Sorts read side by side what lies on any boundary.
+/// This holds for the vectors of a tile, if buffers are aligned. Sorts read side by side the items on any boundary.
 #[test]
 fn algorithms_access_16_bytes_at_a_time() {
     let accesses = accesses();
@@ -301,7 +303,7 @@ fn algorithms_access_16_bytes_at_a_time() {
             let text = ptx("kernel_primitives::kernels::device::shipped", &kernel, arch);
             let wide = |access| ["v4.b32", "v2.b64"].map(|width| count(&text, &format!("{access}.global.{width}")));
             let found = ["ld", "st"].map(|access| wide(access).iter().sum::<usize>());
-            // From sm_80 on.
+            // This instruction exists since sm_80.
             let copies = count(&text, "cp.async.cg.shared.global");
             assert_eq!(copies > 0, is_staged && arch >= 80, "{kernel} for sm_{arch}");
             assert!(found[0] + copies >= loads && found[1] >= stores, "{kernel} for sm_{arch}: {found:?}, {copies}");
@@ -309,8 +311,9 @@ fn algorithms_access_16_bytes_at_a_time() {
     }
 }
 
-/// A tile may wait for the tiles before it, so those must run or have ended: blocks take their tiles by a ticket, in the order in which
-/// they begin. By the ranks of blocks they could wait for one that never begins, which no test of the emulator sees if GPUs alone do so.
+/// A tile may wait for the tiles before it, so these must run or have ended. Blocks take their tiles by a ticket, in the order in which
+/// they begin. By the ranks of blocks, they could wait for a block that never begins. No test of the emulator sees this, if only GPUs do
+/// so.
 #[test]
 fn tiles_that_wait_for_others_are_taken_by_a_ticket() {
     const CHAINED: [&str; 11] = [
@@ -340,7 +343,7 @@ fn tiles_that_wait_for_others_are_taken_by_a_ticket() {
     assert_eq!(found.len(), CHAINED.len(), "of these alone there are kernels: {found:?}");
 }
 
-/// The host lets a kernel begin before the one before it has ended if its text has this. No load is outside of that order.
+/// If a kernel's text has this, the host lets the kernel begin before the kernel before it has ended. No load is outside of that order.
 #[test]
 fn kernels_of_new_architectures_wait_for_the_launch_before() {
     for (module, kernel) in shipped() {
@@ -354,13 +357,13 @@ fn kernels_of_new_architectures_wait_for_the_launch_before() {
     }
 }
 
-/// What a panic, which has no token, finds its stream by. It takes shared memory and a store, which only panics should cost.
+/// A panic has no token, and finds its stream by this. It takes shared memory and a store, which only panics should cost.
 #[test]
 fn kernels_that_cannot_panic_do_not_prepare_for_it() {
     let text = |kernel: &str, arch| ptx("suite::kernels::faults", kernel, arch);
     for &arch in ARCHS.iter() {
         for (module, kernel) in shipped() {
-            // The mean of no integers is a fault, by a functor, which has no token.
+            // The mean of no integers is a fault. It is computed by a functor, which has no token.
             let may_fail = kernel.starts_with("reduce_tiles__") && kernel.ends_with("_Mean");
             let is_of_floats = ["f16", "bf16", "f32", "f64"].iter().any(|item| kernel.contains(&format!("_{item}_")));
             let prepares = ptx(&module, &kernel, arch).contains("kp_control");
@@ -386,8 +389,8 @@ fn integers_reduce_by_redux_from_sm_80_on() {
     }
 }
 
-/// Functors and kernels that compute by fused operations: `MulAdd`, the functions of libdevice, which are accurate by what follows an
-/// approximation, and products of complex numbers in Fourier transforms.
+/// Functors and kernels that compute by fused operations: `MulAdd`, the functions of libdevice, and products of complex numbers in Fourier
+/// transforms. The functions of libdevice are accurate because of the operations after an approximation.
 const FUSED: [&str; 12] =
     ["MulAdd", "Exp", "Log", "Tanh", "Sigmoid", "Silu", "Gelu", "PNorm", "LogSumExp", "softmax", "layer", "fft"];
 
@@ -400,7 +403,7 @@ fn arithmetic_is_neither_contracted_nor_approximate() {
         for instruction in forbidden {
             for &arch in ARCHS.iter() {
                 let text = ptx(&module, &kernel, arch);
-                // Before sm_90 bf16 has no other arithmetic: a sum is a fused product with 1.
+                // Before sm_90, bf16 has no other arithmetic: a sum is a fused product with 1.
                 let only = if instruction == "fma" && arch == 80 { count(&text, "fma.rn.bf16") } else { 0 };
                 let found = count(&text, instruction) - only;
                 assert_eq!(found, 0, "{kernel} for sm_{arch}: {instruction}");
@@ -432,24 +435,24 @@ fn halves_are_computed_two_at_a_time() {
     }
 }
 
-/// A test after a barrier must not split the barrier: the lanes of a warp would wait at two of them. rustc's jump threading
-/// did that to this kernel, whose reduction goes on differently for rows that cross a warp's end.
+/// A test after a barrier must not split the barrier, because the lanes of a warp would wait at two of them. rustc's jump threading did
+/// that to this kernel, whose reduction continues differently for rows that cross a warp's end.
 #[test]
 fn a_barrier_is_not_copied_into_branches() {
     for &arch in ARCHS.iter() {
         let text = ptx("suite::kernels::block", "rows_reduced__f32_Add", arch);
-        // Three cases, each with the one barrier between writing and reading: before a reuse by turns there is none.
+        // Each of the three cases has one barrier between writing and reading. Before a reuse by turns, there is none.
         assert_eq!(count(&text, "bar.sync") + count(&text, "barrier.sync"), 3, "sm_{arch}");
     }
 }
 
-/// A call of the driver's `vprintf`, and what it needs, are in kernels that print alone.
+/// Only kernels that print have a call of the driver's `vprintf`, and the code that it needs.
 #[test]
 fn only_kernels_that_print_call_vprintf() {
     let index = fs::read_to_string(Path::new(PTX).join("index.txt")).expect("the builder wrote an index");
     let mut printing = 0;
     for (module, kernel) in index.lines().filter_map(|path| path.rsplit_once("::")) {
-        // What `KERNEL_PRIMITIVES_TEST_ARCHS` leaves of tests' kernels.
+        // `KERNEL_PRIMITIVES_TEST_ARCHS` may leave out some of the tests' kernels.
         let is_built = |arch: &u32| Path::new(PTX).join(module).join(format!("{kernel}.sm_{arch}.ptx")).exists();
         let is_shipped = module.starts_with("kernel_primitives::");
         for arch in ARCHS.iter().copied().filter(|arch| is_shipped || is_built(arch)) {

@@ -1,4 +1,4 @@
-//! What reductions take of the host's memory on the CPU, beside their inputs and results.
+//! Tests the host memory that reductions take on the CPU, in addition to their inputs and results.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::AtomicUsize;
@@ -13,11 +13,11 @@ struct Counting;
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Bytes that are allocated, and the most that have been.
+/// The bytes that are allocated now, and the most that were allocated.
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: all is the system's.
+// SAFETY: the system's allocator does all of the work.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let bytes = BYTES.fetch_add(layout.size(), SeqCst) + layout.size();
@@ -33,7 +33,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// The most that `run` has allocated at a time.
+/// Returns the most bytes that `run` has allocated at a time.
 fn peak(run: impl FnOnce() -> Result<()>) -> Result<usize> {
     let before = BYTES.load(SeqCst);
     MOST.store(before, SeqCst);
@@ -41,7 +41,7 @@ fn peak(run: impl FnOnce() -> Result<()>) -> Result<usize> {
     Ok(MOST.load(SeqCst) - before)
 }
 
-/// What reductions of an array of this shape to its columns take at a time, beside the results.
+/// Returns the bytes that reductions of an array of this shape to its columns take at a time, in addition to the results.
 fn of_columns<T: Summed>(stream: &Stream, shape: [usize; 3]) -> Result<usize> {
     let x = Tensor::<T>::zeros(stream, shape)?;
     let (sums, places) = (x.sum().axes(&[1]).tensor()?, x.arg_max().axes(&[1]).tensor()?);
@@ -50,12 +50,13 @@ fn of_columns<T: Summed>(stream: &Stream, shape: [usize; 3]) -> Result<usize> {
     Ok(sum.max(arg_max))
 }
 
-/// As much as the results of a few pieces, however many columns there are and however long they are. One test, since all count together.
+/// The memory is that of the results of a few pieces, for any number of columns of any length. There is only one test, because all tests
+/// would count together.
 #[test]
 fn reductions_to_columns_take_little_memory() -> Result<()> {
     let stream = Device::emulator().stream()?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    // What pieces of a result have in common, and a piece in each thread.
+    // This is the memory that pieces of a result have in common, and a piece in each thread.
     let limit = (4 << 20) + (threads << 20) + (1 << 20);
     let mut most = Vec::new();
     for shape in

@@ -1,23 +1,23 @@
-//! Where the source is another for a GPU than for the host, or for one architecture than for another, and why no test of the
-//! emulator misses what only a GPU runs.
+//! Lists the lines that differ between a GPU and the host, or between two architectures. For each, it says why no test of the emulator
+//! misses something that only a GPU runs.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Types, imports and constructors of one side, such as what the host knows of a kernel.
+/// Types, imports and constructors of one side, such as the host's description of a kernel.
 const ONE_SIDE: &str = "of one side alone";
-/// An instruction, a register or a function of libdevice, and what the emulator has in its place; the tests that run on both
-/// compare the results.
+/// An instruction, a register or a function of libdevice, and its replacement on the emulator. The tests that run on both compare the
+/// results.
 const INSTRUCTION: &str = "an instruction and its emulation";
-/// Shows the emulator an access, or has it check what a GPU's kernel promises.
+/// Shows the emulator an access, or lets it check a promise of a GPU's kernel.
 const SHOWN: &str = "shown to the emulator";
-/// Keeps LLVM or ptxas from a transformation; no value changes.
+/// Keeps LLVM or ptxas from a transformation. No value changes.
 const COMPILER: &str = "for the compiler";
-/// By architecture; the emulator takes the place of each, see `EmulatorOptions::arch`.
+/// A choice by architecture. The emulator takes the place of each architecture; see `EmulatorOptions::arch`.
 const ARCHITECTURE: &str = "by architecture, in the emulator too";
 
-/// How many lines of each file choose, by reason.
+/// The number of lines of each file that choose, by reason.
 const CHOICES: &[(&str, &[(usize, &str)])] = &[
     ("primitives-gpu/src/block/sorts/merge_sort.rs", &[(1, COMPILER)]),
     ("primitives-gpu/src/block/sorts/radix_rank.rs", &[(1, ARCHITECTURE)]),
@@ -64,7 +64,7 @@ const CHOICES: &[(&str, &[(usize, &str)])] = &[
     ("src/lib.rs", &[(9, ONE_SIDE)]),
 ];
 
-/// What makes a line a choice.
+/// The marks of a line that chooses.
 const MARKS: [&str; 3] = ["target_arch", "nvptx::arch()", ".arch()"];
 
 #[test]
@@ -87,7 +87,7 @@ fn every_choice_by_target_has_its_reason() {
     assert!(found.is_empty(), "not in the list: {found:#?}");
 }
 
-/// The lines of the files below a folder that choose.
+/// Finds the lines that choose, in the files below a folder.
 fn count(root: &Path, folder: &Path, found: &mut BTreeMap<String, Vec<String>>) {
     for entry in fs::read_dir(folder).expect("a folder of sources") {
         let path = entry.expect("an entry").path();
@@ -98,7 +98,7 @@ fn count(root: &Path, folder: &Path, found: &mut BTreeMap<String, Vec<String>>) 
         let text = fs::read_to_string(&path).expect("a source");
         let chooses =
             |line: &&str| MARKS.iter().any(|mark| line.contains(mark)) && !line.trim_start().starts_with("//");
-        // An algorithm's call is the host's, and stands beside its kernels.
+        // An algorithm's call is code of the host, and is beside its kernels.
         let calls = text.lines().skip(1).map(|line| line == "pub(crate) mod call;").chain([false]);
         let lines = text.lines().zip(calls).enumerate().filter(|(_, (line, is_call))| chooses(line) && !is_call);
         let lines: Vec<_> = lines.map(|(i, (line, _))| format!("{}: {}", i + 1, line.trim())).collect();

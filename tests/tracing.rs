@@ -1,4 +1,4 @@
-//! What the runtime tells `tracing`: spans of launches, and events.
+//! Tests what the runtime reports to `tracing`: spans of launches, and events.
 //!
 //! ```text
 //! cargo test --features tracing --test tracing
@@ -16,7 +16,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Something that was told: a span or an event, with its fields as text.
+/// A span or an event, with its fields as text.
 #[derive(Clone, Debug)]
 struct Told {
     name: &'static str,
@@ -50,7 +50,7 @@ impl Visit for Fields {
     }
 }
 
-/// Collects what each thread tells it while that listens, and counts how often spans are entered and left.
+/// Collects the spans and events of each thread that listens, and counts how often spans are entered and left.
 struct Listener;
 
 #[derive(Default)]
@@ -65,7 +65,7 @@ thread_local! {
     static HEARD: RefCell<Option<Heard>> = const { RefCell::new(None) };
 }
 
-/// Adds to what this thread has heard, if it listens.
+/// Adds something to the list of this thread, if it listens.
 fn hear(what: impl FnOnce(&mut Heard)) {
     HEARD.with_borrow_mut(|heard| {
         if let Some(heard) = heard {
@@ -103,15 +103,15 @@ impl Subscriber for Listener {
     }
 }
 
-/// A stream, in a process that has the listener before it has any. With a listener for a thread, `tracing` might first come to a span
-/// on a thread that has none, and tell nobody of it from then on.
+/// Returns a stream, in a process that already has the listener. If only one thread had a listener, `tracing` might first come to a span on
+/// a thread without one, and then never report this span.
 fn stream() -> Result<Stream> {
     static SET: Once = Once::new();
     SET.call_once(|| tracing::subscriber::set_global_default(Listener).expect("the only one"));
     Device::auto()?.stream()
 }
 
-/// What this thread told while `run` ran.
+/// Returns the spans and events of this thread while `run` ran.
 fn listen(run: impl FnOnce() -> Result<()>) -> Result<Heard> {
     HEARD.set(Some(Heard::default()));
     let result = run();
@@ -167,7 +167,7 @@ fn allocations_and_launches_of_graphs_are_events() -> Result<()> {
 
 #[test]
 fn a_fault_is_an_event_of_level_error() -> Result<()> {
-    // A kernel that writes one element a block, with more blocks than elements.
+    // The kernel writes one element in each block, and has more blocks than elements.
     let stream = stream()?;
     let x = stream.buffer_from(&[1.0f32; 100])?;
     let mut sums = stream.buffer_zeroed::<f32>(2)?;

@@ -1,5 +1,5 @@
-//! `UNSAFE.md` lists every `unsafe` of the published crates with its contract. This test makes the list from the sources,
-//! and fails if an `unsafe` has no contract or the list is another.
+//! `UNSAFE.md` lists every `unsafe` of the published crates with its contract. This test makes the list from the sources. It fails if an
+//! `unsafe` has no contract, or if the list differs.
 //!
 //! To write the list: `UPDATE_UNSAFE_LIST=1 cargo test --test unsafe_list`.
 
@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the list covers, without the tests in there.
+/// The folders that the list covers, without the tests in them.
 const FOLDERS: [&str; 7] = [
     "src",
     "primitives-gpu/src",
@@ -66,13 +66,13 @@ fn every_unsafe_is_listed_with_its_contract() {
     }
 }
 
-/// The lines, and then a `None` to compare with what goes on.
+/// Returns the lines, and then `None`, to compare with what follows.
 fn padded(text: &str) -> impl Iterator<Item = Option<&str>> {
     text.lines().map(Some).chain([None])
 }
 
-/// What the docs of a kernel of algorithms say, if it is right for any arguments. The others rely on what their algorithm prepares,
-/// and it alone launches them: they say `launch(pub(crate))`.
+/// The sentence in the docs of a kernel of algorithms that is right for any arguments. Other kernels rely on the preparation by their
+/// algorithm, and only the algorithm launches them. These have `launch(pub(crate))`.
 const FOR_ANYBODY: &str = "/// Anyone may launch it: its result is right for any arguments.";
 
 #[test]
@@ -96,7 +96,7 @@ fn kernels_that_rely_on_their_algorithm_are_launched_by_it_alone() {
     assert!(public > 0, "no kernel has the line");
 }
 
-/// The Rust files in a folder, in order, but not those of tests.
+/// Returns the Rust files in a folder, in order, without those of tests.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();
@@ -109,7 +109,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     files.filter(|path| path.extension().is_some_and(|extension| extension == "rs")).collect()
 }
 
-/// An entry of the list: paragraphs of up to 120 columns.
+/// Wraps an entry of the list into paragraphs of up to 120 columns.
 fn wrap(entry: &str) -> String {
     let mut wrapped = String::new();
     let mut column = 0;
@@ -136,12 +136,12 @@ struct Use {
     contract: Option<String>,
 }
 
-/// A line of a source, as rustfmt leaves it.
+/// A line of a source, in rustfmt's format.
 #[derive(Default)]
 struct Line {
-    /// The code, with the inside of literals left out.
+    /// The code, without the inside of literals.
     code: String,
-    /// The text of the comment that begins in it or that it is part of.
+    /// The text of the comment that begins in the line, or that the line is a part of.
     comment: Option<String>,
 }
 
@@ -155,7 +155,7 @@ impl Line {
     }
 }
 
-/// Every `unsafe` before the tests of a source. Tests in a file of their own end nothing.
+/// Returns every `unsafe` before the tests of a source. Tests in a file of their own do not end the search.
 fn uses(source: &str) -> Vec<Use> {
     let lines = lines(source);
     let is_of_tests = |code: &str| code.starts_with("mod ") && code.ends_with('{');
@@ -189,7 +189,7 @@ fn uses(source: &str) -> Vec<Use> {
     uses
 }
 
-/// What an `unsafe` is that is followed by `rest`, and whether its user makes the promise; `None` for a type.
+/// Returns the kind of an `unsafe` that is followed by `rest`, and whether its user makes the promise. Returns `None` for a type.
 fn kind_of(rest: &str) -> Option<(String, bool)> {
     let header = |end: &[char]| rest[..rest.find(end).unwrap_or(rest.len())].trim().to_owned();
     let after_abi =
@@ -214,7 +214,7 @@ fn kind_of(rest: &str) -> Option<(String, bool)> {
     }
 }
 
-/// The items around a line, the outermost first.
+/// Returns the items around a line, the outermost first.
 fn owners(lines: &[Line], number: usize) -> Vec<String> {
     let mut owners = Vec::new();
     let mut indent = lines[number].indent();
@@ -231,7 +231,7 @@ fn owners(lines: &[Line], number: usize) -> Vec<String> {
     owners
 }
 
-/// The item that a line begins, in short.
+/// Returns the item that a line begins, in short.
 fn item(code: &str) -> Option<String> {
     let mut rest = code;
     loop {
@@ -251,7 +251,7 @@ fn item(code: &str) -> Option<String> {
     }
 }
 
-/// The comment right above a line, attributes aside.
+/// Returns the comment directly above a line, without attributes.
 fn comment_above(lines: &[Line], number: usize) -> Vec<&str> {
     let mut comment = Vec::new();
     let mut in_attribute = false;
@@ -269,7 +269,7 @@ fn comment_above(lines: &[Line], number: usize) -> Vec<&str> {
     comment
 }
 
-/// The `SAFETY:` comment above the statement that a line belongs to.
+/// Returns the `SAFETY:` comment above the statement that a line belongs to.
 fn reason(lines: &[Line], mut number: usize) -> Option<String> {
     loop {
         let comment = comment_above(lines, number).join(" ");
@@ -284,7 +284,7 @@ fn reason(lines: &[Line], mut number: usize) -> Option<String> {
     }
 }
 
-/// The text of the section `# Safety`.
+/// Returns the text of the section `# Safety`.
 fn section(comment: &[&str]) -> Option<String> {
     let text = comment.iter().skip_while(|line| **line != "# Safety").skip(1);
     let text: Vec<&str> = text.take_while(|line| !line.starts_with("# ")).copied().collect();
@@ -292,7 +292,7 @@ fn section(comment: &[&str]) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// The lines of a source, with comments and the inside of literals apart.
+/// Returns the lines of a source, with comments and the inside of literals apart.
 fn lines(source: &str) -> Vec<Line> {
     enum State {
         Code,
@@ -346,13 +346,13 @@ fn lines(source: &str) -> Vec<Line> {
                 match rest[1..].strip_prefix('\\') {
                     Some(escape) => taken = 2 + escape[1..].find('\'').map_or(0, |end| end + 2),
                     None if rest[1 + inside..].starts_with('\'') => taken = inside + 2,
-                    // A lifetime.
+                    // This is a lifetime.
                     None => line.code.push(c),
                 }
             }
             State::Code => line.code.push(c),
         }
-        // The end of the line that a backslash hides ends it nonetheless.
+        // The end of a line that a backslash hides still ends the line.
         if c != '\n' && rest[..taken].contains('\n') {
             lines.push(Line::default());
         }
@@ -361,7 +361,7 @@ fn lines(source: &str) -> Vec<Line> {
     lines
 }
 
-/// The entries of a source: what and contract.
+/// Returns the entries of a source: the item and its contract.
 fn listed(source: &str) -> Vec<(String, Option<String>)> {
     uses(source).into_iter().map(|found| (found.what, found.contract)).collect()
 }
