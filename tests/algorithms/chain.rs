@@ -1,4 +1,4 @@
-//! Prefixes over tiles, by kernels of a block a tile.
+//! Tests prefixes over tiles, by kernels with one tile for each block.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use crate::kernels::{
 };
 use crate::support::{stream, values};
 
-/// Around one group of tiles, which has 32; around four groups, the most for which no tile waits for a group; around a section, which has 32
-/// groups; and so many that the third section begins.
+/// Numbers of tiles near one group, which has 32 tiles; near four groups, the most for which no tile waits for a group; and near a section,
+/// which has 32 groups. The last number is so large that the third section begins.
 const TILES: [usize; 12] = [1, 2, 31, 32, 33, 65, 128, 129, 1024, 1025, 1057, 2085];
 
-/// Tiles whose totals a warp takes in by one look after what it knows: eight groups.
+/// The tiles whose totals a warp reads in one look, after those that it knows: eight groups.
 const LOOK: usize = 8 * 32;
 
 #[test]
@@ -34,7 +34,7 @@ fn tiles_of_some_groups_get_their_prefixes_sanitize() -> Result<()> {
     tiles_get_their_prefixes(&[70, 135], &[64])
 }
 
-/// What tiles amount to, which no two orders give alike, and what is before each.
+/// Returns the totals of tiles, and the prefix before each tile. No two orders of combination give the same prefix.
 fn totals(tiles: usize) -> (Vec<Map<u32>>, Vec<Map<u32>>) {
     let x: Vec<Map<u32>> = (0..tiles as u32).map(|i| Map { a: 2 * (i % 5) + 1, b: i }).collect();
     let mut total = Map { a: 1u32, b: 0 };
@@ -54,7 +54,7 @@ fn tiles_get_their_prefixes(counts: &[usize], blocks: &[u32]) -> Result<()> {
         let mut out = stream.buffer_zeroed::<Map<u32>>(tiles)?;
         let mut chain = stream.buffer_zeroed::<u64>(Chain::<Map<u32>>::words(tiles))?;
         let threads = blocks[k % blocks.len()];
-        // Launches of any numbers, none of them twice, have the memory one after the other.
+        // Launches with any numbers use the memory one after the other. No number comes twice.
         for launch in [1, 7, 2, u32::MAX] {
             let (dims, x) = ((tiles as u32, threads), stream.buffer_from(&x)?);
             prefixes_of_tiles::launch(&stream, dims, &x, &mut out, &mut chain, launch, false)?;
@@ -66,8 +66,8 @@ fn tiles_get_their_prefixes(counts: &[usize], blocks: &[u32]) -> Result<()> {
     Ok(())
 }
 
-/// From one tile to the next; with a group in between; further than a look takes in; and at once to a tile after two looks and a part
-/// of one. The scans of a pipeline ask so.
+/// The tiles are successive; there is a group in between; they are farther apart than one look; or there are two looks and a part of one.
+/// The scans of a pipeline use all of these.
 #[test]
 fn what_is_known_is_carried_from_tile_to_tile_sanitize() -> Result<()> {
     let stream = stream()?;
@@ -83,8 +83,8 @@ fn what_is_known_is_carried_from_tile_to_tile_sanitize() -> Result<()> {
     Ok(())
 }
 
-/// Heads in the same lane's tiles, in the group, in the one before, in the section before, and in none of what a warp looks at. Tiles before
-/// the first head never publish, so a tile that waits for them waits for good.
+/// The heads are in the same lane's tiles, in the group, in the group before, in the section before, or not among the tiles that a warp
+/// looks at. Tiles before the first head never publish, so a tile that waits for them would wait for good.
 #[test]
 fn a_tile_looks_no_further_back_than_to_the_last_head_sanitize() -> Result<()> {
     let stream = stream()?;
@@ -121,7 +121,7 @@ fn a_tile_looks_no_further_back_than_to_the_last_head_sanitize() -> Result<()> {
     Ok(())
 }
 
-/// The memory is the caller's, who may have written anything there: no bits become a value that are none.
+/// The memory belongs to the caller, who may have written anything there. Bits that are not a value do not become one.
 #[test]
 fn a_chain_makes_no_invalid_values_of_its_memory() -> Result<()> {
     let stream = stream()?;
@@ -151,7 +151,8 @@ fn the_last_block_gets_the_total_of_all_sanitize() -> Result<()> {
     Ok(())
 }
 
-/// One workspace for chains of values of several sizes, of more and of fewer tiles, between launches of a graph with a chain of its own.
+/// One workspace has chains of values of several sizes, with more and with fewer tiles, between launches of a graph with a chain of its
+/// own.
 #[test]
 fn a_workspace_serves_one_chain_after_the_other_sanitize() -> Result<()> {
     let stream = stream()?;
@@ -178,7 +179,7 @@ fn a_workspace_serves_one_chain_after_the_other_sanitize() -> Result<()> {
             .collect();
         assert!(out.to_vec()? == expected, "{len} sums");
 
-        // Blocks of a reduction read words that blocks of others have written.
+        // Blocks of a reduction read words that other blocks have written.
         let long: Vec<i64> = (0..3 * len as i64).map(|i| i * (round as i64 + 1)).collect();
         let mut total = stream.buffer_zeroed::<i64>(1)?;
         reduce(Run::on(&stream).with(&mut workspace), &stream.buffer_from(&long)?, Sum, &mut total)?;
@@ -207,7 +208,7 @@ fn a_workspace_serves_one_chain_after_the_other_sanitize() -> Result<()> {
     Ok(())
 }
 
-/// What a call before it has taken is enough for a capture, which allocates nothing.
+/// The memory of an earlier call is enough for a capture, which allocates nothing.
 #[test]
 fn a_capture_after_a_call_finds_memory() -> Result<()> {
     let stream = stream()?;
@@ -227,8 +228,8 @@ fn a_capture_after_a_call_finds_memory() -> Result<()> {
     Ok(())
 }
 
-/// CUDA begins blocks in no order that one may count on: a tile by rank makes a block wait for one that cannot begin before
-/// this one ends, once the blocks that wait are all that fit.
+/// CUDA begins blocks in any order. If a block takes a tile by its rank, it may wait for a block that cannot begin before this one ends,
+/// because the blocks that wait fill the device.
 #[test]
 fn tiles_by_rank_are_a_deadlock_in_some_orders_and_tiles_by_ticket_in_none() -> Result<()> {
     const TILES: usize = 2500;
@@ -249,7 +250,7 @@ fn tiles_by_rank_are_a_deadlock_in_some_orders_and_tiles_by_ticket_in_none() -> 
         assert!((0..TILES as u32).all(|i| sums[i as usize].b == i * i.saturating_sub(1) / 2), "seed {seed}");
         match run(true) {
             Ok(by_rank) => assert!(by_rank == sums, "seed {seed}"),
-            // Noticing it takes some seconds.
+            // It takes some seconds to notice this.
             Err(Error::Fault(fault)) if matches!(fault.diagnosis, Diagnosis::Deadlock { .. }) => return Ok(()),
             Err(error) => return Err(error),
         }
@@ -257,8 +258,8 @@ fn tiles_by_rank_are_a_deadlock_in_some_orders_and_tiles_by_ticket_in_none() -> 
     panic!("no order was a deadlock");
 }
 
-/// Of more tiles than blocks that run at a time, 64 of 128 threads, for which tuning values make those of selections small; and in the
-/// place of each architecture by which kernels choose.
+/// There are more tiles than the 64 blocks of 128 threads that run at a time. Tuning values make the tiles of selections small for this.
+/// The test also runs in the place of each architecture by which kernels choose.
 #[test]
 fn algorithms_take_any_order_of_blocks() -> Result<()> {
     const LEN: usize = 200_000;

@@ -1,4 +1,4 @@
-//! Functions of neighbours, against a loop.
+//! Tests functions of neighbours against a loop.
 
 use kernel_primitives::algorithms::adjacent_difference;
 use kernel_primitives::functor::{Mul, Sub};

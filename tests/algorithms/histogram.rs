@@ -1,4 +1,4 @@
-//! Histograms, against loops over the items.
+//! Tests histograms against loops over the items.
 
 use kernel_primitives::algorithms::{histogram_even, histogram_ranges};
 use kernel_primitives::input::strided;
@@ -7,18 +7,18 @@ use kernel_primitives::{Error, Result, bf16, f16};
 use crate::LENGTHS;
 use crate::support::{stream, values};
 
-/// How many items are in each bin, by what says which.
+/// Returns the number of items in each bin. `bin` returns the bin of an item.
 fn counted<T: Copy>(items: &[T], bins: usize, bin: impl Fn(T) -> Option<usize>) -> Vec<u32> {
     let mut counts = vec![0; bins];
     items.iter().filter_map(|&item| bin(item)).for_each(|bin| counts[bin] += 1);
     counts
 }
 
-/// The bin of an integer, exactly.
+/// Returns the bin of an integer, exactly.
 fn even(x: i128, low: i128, high: i128, bins: usize) -> Option<usize> {
     (low <= x && x < high).then(|| {
         let (distance, range) = ((x - low) as u128, (high - low) as u128);
-        // By parts, since a product may have more than 128 bits.
+        // This is computed in parts, because a product may have more than 128 bits.
         let (whole, rest) = (bins as u128 / range, bins as u128 % range);
         (distance * whole + distance * rest / range) as usize
     })
@@ -37,7 +37,8 @@ fn bytes_are_counted_by_value_at_any_length_and_offset_sanitize() -> Result<()> 
     Ok(())
 }
 
-/// Ranges and bins: few, all values, more bins than values, counted in shared memory in many copies, in one, and not there.
+/// The ranges and bins are few, or all values, or more bins than values. They are counted in shared memory in many copies or in one, or not
+/// in shared memory.
 macro_rules! integers {
     ($($name:ident: $t:ty, $c:ty, $len:expr, $cases:expr;)*) => {$(
         #[test]
@@ -67,7 +68,7 @@ integers! {
     even_bins_of_i64: i64, u32, 20_000, [(-(1 << 63), 1 << 63, 999), (-(1 << 62), 77, 2)];
 }
 
-/// Integers at the first and the last place of every bin, where what is not exact would go wrong.
+/// There are integers at the first and the last place of every bin, where inexact arithmetic would be wrong.
 #[test]
 fn integers_at_the_ends_of_bins_are_in_them() -> Result<()> {
     let stream = stream()?;
@@ -86,7 +87,7 @@ fn integers_at_the_ends_of_bins_are_in_them() -> Result<()> {
 fn floats_outside_and_nan_are_in_no_bin_sanitize() -> Result<()> {
     let stream = stream()?;
     let x: Vec<f32> = (0..30_000).map(|i| (i as f32) * 0.25 - 1000.0).chain([f32::NAN, f32::INFINITY]).collect();
-    // All of this is exact.
+    // All of this arithmetic is exact.
     let expected = counted(&x, 16, |x| (0.0..4096.0).contains(&x).then(|| (x / 256.0) as usize));
     let mut counts = stream.buffer_zeroed::<u32>(16)?;
     histogram_even(&stream, &stream.buffer_from(&x)?, 0.0, 4096.0, &mut counts)?;
@@ -124,7 +125,7 @@ fn halves_are_scaled_in_f32() -> Result<()> {
 fn items_between_levels_are_counted_sanitize() -> Result<()> {
     let stream = stream()?;
     let x = values::<i32>(20_000, 9);
-    // A few, among which are equal ones; and more than shared memory has counters for.
+    // There are a few levels, some of which are equal, and more levels than shared memory has counters for.
     let few = vec![-2_000_000_000, -5, 0, 0, 1_000_000, 2_000_000_000];
     let many: Vec<i32> = (0..20_000).map(|i| i * 100_000 - 1_000_000_000).collect();
     for levels in [few, many] {

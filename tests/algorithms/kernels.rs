@@ -19,7 +19,7 @@ pub use types::*;
 pub type Pairs = Zip<Span<f32>, Span<f32>>;
 pub type Products = input::Map<Pairs, OfPair<Mul>>;
 
-/// A number so many times.
+/// Multiplies a number by `N`.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Times<const N: usize>;
 
@@ -31,7 +31,7 @@ impl<T: Element, const N: usize> UnaryFn<T> for Times<N> {
     }
 }
 
-/// Sums place by place.
+/// Adds numbers place by place.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct AddEach;
 
@@ -50,7 +50,7 @@ impl<T: Number, const N: usize> Reducer<[T; N]> for AddEach {
     }
 }
 
-/// An order of numbers, or what is none. It is one type for all, so that kernels with comparators are compiled once.
+/// An order of numbers, or a relation that is not an order. It is one type for all, so that kernels with comparators are compiled once.
 #[derive(Clone, Copy, Debug, KernelParam)]
 #[repr(C)]
 pub struct Order {
@@ -59,9 +59,9 @@ pub struct Order {
 }
 
 impl Order {
-    /// No order: it answers by what seems chance.
+    /// Not an order: its answers look random.
     pub const NONE: Self = Self { way: 1, by: 0 };
-    /// No order, whose answers change: see [`hostile`].
+    /// Not an order, and its answers change: see [`hostile`].
     pub const COIN: Self = Self { way: 2, by: 0 };
 
     pub const fn by_remainder(by: u32) -> Self {
@@ -81,7 +81,7 @@ impl BinaryFn<u32> for Order {
     }
 }
 
-/// The greatest common divisor.
+/// Computes the greatest common divisor.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Gcd;
 
@@ -127,7 +127,7 @@ impl<const N: usize> BinaryFn<[u64; N]> for ByFirst {
     }
 }
 
-/// Whether a number is even.
+/// Returns whether a number is even.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Even;
 
@@ -139,7 +139,7 @@ impl UnaryFn<Twelve> for Even {
     }
 }
 
-/// The quotient and the remainder by ten.
+/// Returns the quotient and the remainder by ten.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct ByTen;
 
@@ -151,7 +151,7 @@ impl UnaryFn<u32> for ByTen {
     }
 }
 
-/// Three numbers of one, and whether it is odd.
+/// Makes three numbers from one, and says whether it is odd.
 #[derive(Clone, Copy, Debug, KernelParam)]
 #[repr(C)]
 pub struct Spread;
@@ -164,7 +164,7 @@ impl UnaryFn<u32> for Spread {
     }
 }
 
-/// A number and ten times it.
+/// Makes a number and ten times this number.
 #[derive(Clone, Copy, Debug, KernelParam)]
 #[repr(C)]
 pub struct Digits;
@@ -177,7 +177,7 @@ impl UnaryFn<u64> for Digits {
     }
 }
 
-/// The offsets 0, as many times 1 as it says, and then the number of items.
+/// Makes the offset 0, then a number of times the offset 1, and then the number of items.
 #[derive(Clone, Copy, Debug, KernelParam)]
 #[repr(C)]
 pub struct ManyEmpty {
@@ -194,11 +194,11 @@ impl UnaryFn<u64> for ManyEmpty {
     }
 }
 
-/// Places in any order, backwards, every third, and none.
+/// Places in any order, backwards, every third place, and no places.
 type Places =
     Zip<Permutation<SpanMut<u32>, Span<u32>>, Zip<Reversed<SpanMut<u8>>, Zip<Strided<SpanMut<u64>>, Discard<bool>>>>;
 
-/// What the tiles before each amount to: a tile a block, in the order in which blocks ask, or by their ranks.
+/// Writes the totals of the tiles before each tile. Each block has a tile, in the order in which blocks ask, or by their ranks.
 #[kernel]
 pub fn prefixes_of_tiles(
     cx: Block,
@@ -214,14 +214,14 @@ pub fn prefixes_of_tiles(
     if cx.warp() == 0 {
         let before = chain.prefix(tile, x[tile], &Compose);
         if cx.lane() == 0 {
-            // SAFETY: of all blocks only this one has the tile.
+            // SAFETY: only this block has the tile.
             unsafe { out.write(tile, before) };
         }
     }
 }
 
-/// What the tiles before each amount to, by warps that ask for every `step`th tile up to their own, and carry what they know from one to
-/// the next.
+/// Writes the totals of the tiles before each tile. Warps ask for every `step`th tile up to their own tile, and carry what they know from
+/// one tile to the next.
 #[kernel]
 pub fn prefixes_after_others(
     cx: Block,
@@ -241,12 +241,13 @@ pub fn prefixes_after_others(
         before = chain.prefix_after(&mut known, at, &Compose);
     }
     if cx.lane() == 0 {
-        // SAFETY: of all blocks only this one has the tile.
+        // SAFETY: only this block has the tile.
         unsafe { out.write(tile, before) };
     }
 }
 
-/// What the tiles before each amount to since the last head, which the tile `first` has; the tiles before that one publish nothing.
+/// Writes the totals of the tiles before each tile, from the last head, which the tile `first` has. The tiles before that tile publish
+/// nothing.
 #[kernel]
 pub fn prefixes_since_a_head(
     cx: Block,
@@ -268,12 +269,12 @@ pub fn prefixes_since_a_head(
     }
     let before = chain.prefix_since(tile, total, &BySegment(Compose), |total| total.heads > 0);
     if cx.lane() == 0 {
-        // SAFETY: of all blocks only this one has the tile.
+        // SAFETY: only this block has the tile.
         unsafe { out.write(tile, before.total) };
     }
 }
 
-/// The first of two that is not all false.
+/// Returns the first of two values that is not all false.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct FirstTruth;
 
@@ -292,13 +293,13 @@ impl Reducer<[bool; 4]> for FirstTruth {
     }
 }
 
-/// What the chain says of tile 0, by one thread that takes tile 1 for its own.
+/// Writes the chain's value of tile 0. One thread takes tile 1 as its own.
 #[kernel]
 pub fn truths_of_a_tile(cx: Block, mut out: GlobalMut<[bool; 4], PerBlock>, chain: GlobalMut<u64, Atomic>) {
     out.store(Chain::new(cx, &chain, 2).prefix(1, [true; 4], &FirstTruth));
 }
 
-/// The sum of all, of which each block has one item.
+/// Computes the sum of all items. Each block has one item.
 #[kernel]
 pub fn total_of_tiles(
     cx: Block,
@@ -316,12 +317,12 @@ pub fn total_of_tiles(
     if chain.arrive(&mut word)
         && let Some(total) = block_reduce_to_first(cx, &mut shared, chain.thread_total(&Add), Add)
     {
-        // SAFETY: one thread of one block.
+        // SAFETY: only one thread of one block writes.
         unsafe { out.write(0, total) };
     }
 }
 
-/// Place by place, the sums of a number, of its square and of one: accumulated in three bytes, or in twelve.
+/// Adds a number, its square and one, place by place. It accumulates in three bytes, or in twelve.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Moments<const WIDE: bool>;
 

@@ -1,8 +1,8 @@
-//! The algorithms over whole buffers: a module for each. Each test runs on the device that `KERNEL_PRIMITIVES_DEVICE` names, and
-//! compares with a reference that is computed here by other means.
+//! Tests the algorithms over whole buffers, with a module for each. Each test runs on the device that `KERNEL_PRIMITIVES_DEVICE` names. It
+//! compares with a reference that is computed here in another way.
 //!
 //! Tests with `sanitize` in their names are small, and cover each algorithm once, for tools that slow the device down.
-//! The name of this binary, `algorithms`, is a part of its kernels' names: the build script knows it.
+//! The name of this binary, `algorithms`, is a part of its kernels' names. The build script knows it.
 
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]
 
@@ -27,18 +27,18 @@ mod support;
 mod transform;
 mod unique;
 
-/// Lengths around what one thread, one block and one tile have, and some of many tiles: no algorithm's tiles are of more than 26 624
-/// items, which those of a scan of bytes have, and scans of 20 000 items of four bytes are of more tiles than a group of the chain has.
+/// Lengths near those of one thread, one block and one tile, and some of many tiles. The largest tiles have 26 624 items, in scans of
+/// bytes. Scans of 20 000 items of four bytes have more tiles than a group of the chain.
 pub const LENGTHS: [usize; 11] = [0, 1, 2, 31, 33, 1000, 1023, 4096, 4097, 20_000, 40_003];
 
-/// The places of so many items in a stable order. One sort is compiled for the items of all types.
+/// Returns the places of `len` items in a stable order. One sort is compiled for the items of all types.
 pub fn in_order(len: usize, order: &dyn Fn(usize, usize) -> Ordering) -> Vec<u32> {
     let mut places: Vec<u32> = (0..len as u32).collect();
     places.sort_by(|&i, &j| order(i as usize, j as usize));
     places
 }
 
-/// The items at places.
+/// Returns the items at places.
 pub fn at<T: Copy>(items: &[T], places: &[u32]) -> Vec<T> {
     places.iter().map(|&i| items[i as usize]).collect()
 }

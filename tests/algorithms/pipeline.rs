@@ -1,5 +1,5 @@
-//! Scans of many items, which a pipeline of warps makes: here of few, since a tuning value says so. How a warp carries what it knows
-//! over groups of tiles, `chain.rs` tests with a kernel that has no items.
+//! Tests scans of many items by a pipeline of warps. Here there are few items, because a tuning value allows it. `chain.rs` tests, with a
+//! kernel that has no items, how a warp carries what it knows over groups of tiles.
 
 use kernel_primitives::algorithms::{Parameter, Run, Tuning, Workspace, exclusive_scan, inclusive_scan};
 use kernel_primitives::functor::{Add, BinaryFn, Max};
@@ -11,22 +11,22 @@ use kernel_primitives::{Device, EmulatorOptions, Result, Stream};
 use crate::kernels::{AddEach, Compose, Map};
 use crate::support::{stream, streams, values};
 
-/// From two tiles on.
+/// Returns tuning values for a pipeline from two tiles.
 fn tuning() -> Result<Tuning> {
     let mut tuning = Tuning::of(&Device::emulator())?.clone();
     tuning.set(Parameter::ScanPipeline, None, 2)?;
     Ok(tuning)
 }
 
-/// Items of a tile, of four bytes each.
+/// The number of items of a tile. They have four bytes each.
 const TILE: usize = scan_pipeline_tile::<Span<u32>>();
 
-/// Tiles of an input that is more than a group of the chain, which has 32. Each slot of a block that has all of them has several, by both
-/// parities of its barriers.
+/// The number of tiles of an input that is longer than a group of the chain, which has 32 tiles. If one block has all tiles, each of its
+/// slots has several, with both parities of its barriers.
 const MANY: usize = 33;
 const _: () = assert!(MANY > 2 * SCAN_PIPELINE_SLOTS, "a slot has three tiles");
 
-/// What is up to each item, from `first` on, and what is before it.
+/// Returns the inclusive and the exclusive scan, from `first`.
 fn scanned<T: Copy>(x: &[T], first: T, op: impl Fn(T, T) -> T) -> (Vec<T>, Vec<T>) {
     let mut total = first;
     x.iter()
@@ -38,7 +38,7 @@ fn scanned<T: Copy>(x: &[T], first: T, op: impl Fn(T, T) -> T) -> (Vec<T>, Vec<T
         .unzip()
 }
 
-/// Zeros whose sign an added +0 would lose.
+/// An added +0 would change the sign of these zeros.
 #[test]
 fn sums_of_negative_zeros_are_negative() -> Result<()> {
     let (stream, tuning) = (stream()?, tuning()?);
@@ -57,8 +57,8 @@ fn sums_of_negative_zeros_are_negative() -> Result<()> {
     Ok(())
 }
 
-/// Around the ends of the second tile and of the third, with both sides on every boundary; and once of [`MANY`] tiles. Which items a scan
-/// leaves out changes no place, so that exclusive ones are of one boundary each.
+/// The lengths are near the ends of the second tile and of the third, with both sides on every boundary, and once [`MANY`] tiles. The kind
+/// of a scan does not change places, so exclusive scans have one boundary each.
 #[test]
 fn sums_of_any_length_at_any_offset_sanitize() -> Result<()> {
     let (stream, tuning) = (stream()?, tuning()?);
@@ -90,8 +90,8 @@ fn sums_of_any_length_at_any_offset_sanitize() -> Result<()> {
     Ok(())
 }
 
-/// One launch more than a scan of items that are computed would have, or one of three bytes: those have no pipeline. Two tiles and a part
-/// of one are all that a size can change: its vectors and where they lie. Of sixteen bytes the net has scans.
+/// There is one launch more than for a scan of computed items, or of items of three bytes, because those have no pipeline. Two tiles and a
+/// part of a tile are enough, because a size changes only its vectors and their places. The net has scans of sixteen bytes.
 #[test]
 fn items_of_each_size_go_through_the_pipeline() -> Result<()> {
     let (stream, tuning) = (stream()?, tuning()?);
@@ -127,7 +127,7 @@ fn items_of_each_size_go_through_the_pipeline() -> Result<()> {
     Ok(())
 }
 
-/// A pipeline of them would take more shared memory than any block has, though none is ever launched.
+/// A pipeline for these items would take more shared memory than any block has, even if it is never launched.
 #[test]
 fn items_too_large_for_a_pipeline_are_scanned_by_tiles() -> Result<()> {
     let (stream, tuning) = (stream()?, tuning()?);
@@ -138,7 +138,7 @@ fn items_too_large_for_a_pipeline_are_scanned_by_tiles() -> Result<()> {
     Ok(())
 }
 
-/// Also on the other emulators: the lanes of one run in random order, and are checked for races.
+/// This also runs on the other emulators. The lanes of one run in random order, and are checked for races.
 #[test]
 fn an_operator_that_does_not_commute_keeps_the_order_sanitize() -> Result<()> {
     let tuning = tuning()?;
@@ -156,7 +156,7 @@ fn an_operator_that_does_not_commute_keeps_the_order_sanitize() -> Result<()> {
     Ok(())
 }
 
-/// Of more tiles after fewer, and of fewer after more.
+/// There are more tiles after fewer, and fewer after more.
 #[test]
 fn a_workspace_and_a_graph_serve_several_pipelines() -> Result<()> {
     let (stream, tuning) = (stream()?, tuning()?);
@@ -203,8 +203,8 @@ fn a_pipeline_allocates_once_and_waits_for_nobody() -> Result<()> {
     Ok(())
 }
 
-/// Scans by a pipeline have the bits of floats that depend on their number alone: not on how many blocks there are. Of three groups of
-/// tiles, whose totals could be combined in two ways. A checked emulator has one block, whatever its threads.
+/// For scans by a pipeline, the bits of floats depend only on their number, and not on the number of blocks. There are three groups of
+/// tiles, whose totals could be combined in two ways. A checked emulator has one block, for any number of threads.
 #[test]
 fn sums_of_floats_have_the_same_bits_for_any_number_of_blocks() -> Result<()> {
     let tuning = tuning()?;

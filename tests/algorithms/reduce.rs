@@ -1,4 +1,4 @@
-//! Reductions of a whole input, against iterators.
+//! Tests reductions of a whole input against iterators.
 
 use kernel_primitives::algorithms::{Run, Workspace, inclusive_scan, reduce};
 use kernel_primitives::functor::{ArgMax, ArgMin, MaxOf, Mean, MinOf, Mul, ReduceBy, Sum, of_pair};
@@ -9,7 +9,7 @@ use crate::LENGTHS;
 use crate::kernels::Gcd;
 use crate::support::{stream, streams, values};
 
-/// Small whole numbers, of which sums are exact in any order.
+/// Returns small whole numbers, whose sums are exact in any order.
 fn whole(len: usize, seed: u64) -> Vec<f32> {
     values::<u8>(len, seed).iter().map(|&x| x as f32 - 100.0).collect()
 }
@@ -27,7 +27,7 @@ fn sums_of_any_length_at_any_offset() -> Result<()> {
     Ok(())
 }
 
-/// An operator of one's own, in a scan and, by the same type, in a reduction.
+/// A user's operator is used in a scan and, by the same type, in a reduction.
 #[test]
 fn a_reducer_reduces_what_it_scans() -> Result<()> {
     let stream = stream()?;
@@ -61,7 +61,7 @@ fn every_type_has_its_sum_sanitize() -> Result<()> {
         assert_eq!(sum.to_vec()?, [expected]);
         Ok(())
     }
-    // 2000 times the sum from -3 to 6, and one -3.
+    // The total is 2000 times the sum from -3 to 6, and one -3.
     const TOTAL: i32 = 2000 * 15 - 3;
     use kernel_primitives::{bf16, f16};
     macro_rules! sums {
@@ -146,14 +146,14 @@ fn a_dot_product_is_a_reduction_of_pairs_sanitize() -> Result<()> {
 fn more_items_than_thirty_two_bits_count() -> Result<()> {
     let stream = stream()?;
     let mut sum = stream.buffer_zeroed::<u64>(1)?;
-    // The emulator would take an hour for so many.
+    // The emulator would take an hour for this length.
     let len = if stream.device().is_gpu() { (1usize << 32) + 12_345 } else { 112_345 };
     reduce(&stream, counting(0u64, len), Sum, &mut sum)?;
     assert_eq!(sum.to_vec()?, [((len as u128 * (len as u128 - 1)) / 2) as u64]);
     Ok(())
 }
 
-/// Of five blocks, which two of the emulators run in orders of their own.
+/// There are five blocks, which two of the emulators run in orders of their own.
 #[test]
 fn sums_of_floats_have_the_same_bits_on_every_device() -> Result<()> {
     let x: Vec<f32> = values::<u32>(40_003, 8).iter().map(|&x| x as f32 * 1e-5).collect();

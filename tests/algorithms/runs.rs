@@ -1,19 +1,19 @@
-//! Runs of equal items, as tests of what goes by runs want them.
+//! Runs of equal items, for tests of algorithms by runs.
 
 use crate::support::Random;
 
-/// How long runs are.
+/// The lengths of runs.
 #[derive(Clone, Copy, Debug)]
 pub enum Runs {
-    /// One item each.
+    /// Each run has one item.
     One,
-    /// Sixteen.
+    /// Each run has sixteen items.
     Sixteen,
-    /// One to forty, at random.
+    /// Runs have one to forty items, at random.
     Random,
     /// All items are one run.
     All,
-    /// A few items at either end, and one run of all others.
+    /// There are a few items at either end, and one run of all others.
     Huge,
 }
 
@@ -21,7 +21,7 @@ impl Runs {
     pub const ALL: [Self; 5] = [Self::One, Self::Sixteen, Self::Random, Self::All, Self::Huge];
 }
 
-/// The lengths of runs of `len` items in all.
+/// Returns the lengths of runs of `len` items in all.
 pub fn lengths(runs: Runs, len: usize, seed: u64) -> Vec<usize> {
     let mut random = Random::new(seed);
     let (mut lengths, mut rest) = (Vec::new(), len);
@@ -40,7 +40,7 @@ pub fn lengths(runs: Runs, len: usize, seed: u64) -> Vec<usize> {
     lengths
 }
 
-/// What `of` makes of the number of each run, as often as it is long. Neighbours are to differ.
+/// Repeats the result of `of` for the number of each run by the run's length. Neighbours must differ.
 pub fn repeated<T: Copy>(lengths: &[usize], of: impl Fn(usize) -> T) -> Vec<T> {
     lengths.iter().enumerate().flat_map(|(run, &len)| std::iter::repeat_n(of(run), len)).collect()
 }

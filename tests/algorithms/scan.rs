@@ -1,4 +1,4 @@
-//! Scans of a whole input, against a loop.
+//! Tests scans of a whole input against a loop.
 
 use kernel_primitives::algorithms::{
     ExclusiveScan, InclusiveScan, Parameter, Run, Tuning, Workspace, exclusive_scan, inclusive_scan,
@@ -12,7 +12,7 @@ use crate::LENGTHS;
 use crate::kernels::{AddEach, Compose, Map, Times};
 use crate::support::{stream, streams, values};
 
-/// What is up to each item, and what is before it.
+/// Returns the inclusive and the exclusive scan.
 fn scanned<T: Copy>(x: &[T], first: T, op: impl Fn(T, T) -> T) -> (Vec<T>, Vec<T>) {
     let mut before = Vec::new();
     let mut upto = Vec::new();
@@ -57,7 +57,7 @@ fn every_type_is_scanned_sanitize() -> Result<()> {
             let mut out = stream.buffer_zeroed::<$t>(9001)?;
             let (upto, before) = scanned(&x, 3 as $t, |$a, $b| $sum);
             inclusive_scan(&stream, &buffer, Add, &mut out)?;
-            // Whole numbers: exact.
+            // Whole numbers are exact.
             assert_eq!(out.to_vec()?, upto.iter().map(|&x| x - 3 as $t).collect::<Vec<_>>());
             exclusive_scan(&stream, &buffer, 3 as $t, Add, &mut out)?;
             assert_eq!(out.to_vec()?, before);
@@ -95,7 +95,7 @@ fn extremes_up_to_each_item() -> Result<()> {
     Ok(())
 }
 
-/// Also on the other emulators: the blocks of one start in random order. Of twelve and of sixteen bytes the net has scans.
+/// This also runs on the other emulators. The blocks of one start in random order. The net has scans of twelve and of sixteen bytes.
 #[test]
 fn an_operator_that_does_not_commute_keeps_the_order_sanitize() -> Result<()> {
     let x = values::<Map<u32>>(10_000, 7);
@@ -122,7 +122,7 @@ fn computed_inputs_are_scanned() -> Result<()> {
     Ok(())
 }
 
-/// Of a source whose vectors have more items than 16 bytes of results.
+/// The vectors of the source have more items than 16 bytes of results.
 #[test]
 fn items_of_three_and_of_five_bytes_are_scanned() -> Result<()> {
     let stream = stream()?;
@@ -179,8 +179,8 @@ fn an_output_that_is_too_short_is_an_error() -> Result<()> {
     Ok(())
 }
 
-/// Of tiles in three groups of the chain, which have 32, and of several vectors a thread: their totals could be combined in more than one
-/// way. The emulators are not checked, since only such begin blocks in other orders.
+/// The tiles are in three groups of the chain, which have 32 tiles, and a thread has several vectors. The totals could be combined in more
+/// than one way. The emulators are not checked, because only such emulators begin blocks in other orders.
 #[test]
 fn scans_of_floats_have_the_same_bits_on_every_device_and_run() -> Result<()> {
     let round = SCAN_THREADS * scan_vector::<Span<f32>>();
@@ -212,7 +212,7 @@ fn scans_of_floats_have_the_same_bits_on_every_device_and_run() -> Result<()> {
 #[test]
 fn more_items_than_thirty_two_bits_count_are_scanned() -> Result<()> {
     let stream = stream()?;
-    // The emulator would take an hour for so many.
+    // The emulator would take an hour for this length.
     let far = if stream.device().is_gpu() { 1usize << 32 } else { 100_000 };
     let len = far + 12_345;
     let mut x = stream.buffer_zeroed::<u8>(len)?;
@@ -234,8 +234,8 @@ fn more_items_than_thirty_two_bits_count_are_scanned() -> Result<()> {
     Ok(())
 }
 
-/// Sums of −0 are −0, at any place of a tile and of the chain; exclusive ones begin with what is given. A tuning value makes the longest
-/// inputs more than 32 tiles, a group of the chain, of several vectors a thread; in one tile, 4097 items are several, too.
+/// Sums of −0 are −0, at any place of a tile and of the chain. Exclusive sums begin with the given value. A tuning value gives the longest
+/// inputs more than 32 tiles, a group of the chain, with several vectors for each thread. In one tile, 4097 items are several vectors, too.
 #[test]
 fn sums_keep_a_negative_zero_sanitize() -> Result<()> {
     const MOST: usize = 50_001;

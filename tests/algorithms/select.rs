@@ -1,4 +1,4 @@
-//! Selections and partitions, against iterators.
+//! Tests selections and partitions against iterators.
 
 use kernel_primitives::algorithms::{Run, Workspace, partition, select_flagged, select_if, stable_partition};
 use kernel_primitives::functor::{GreaterThan, LessThan, NotEqual, bind_second};
@@ -16,7 +16,7 @@ fn what_a_predicate_keeps_of_any_length_at_any_offset() -> Result<()> {
         let x = values::<i32>(len + 7, k as u64);
         let (from, to) = (k % 5, k % 3);
         let buffer = stream.buffer_from(&x)?;
-        // Half of them, all, none.
+        // These keep half of the items, all items, and none.
         for bound in [0, i32::MAX, i32::MIN] {
             let kept: Vec<i32> = x[from..from + len].iter().copied().filter(|&x| x < bound).collect();
             let mut out = stream.buffer_from(&vec![77; len + 5])?;
@@ -66,7 +66,7 @@ fn nan_is_below_nothing() -> Result<()> {
     Ok(())
 }
 
-/// Also on the other emulators: the blocks of one start in random order.
+/// This also runs on the other emulators. The blocks of one start in random order.
 #[test]
 fn flags_say_what_is_kept_sanitize() -> Result<()> {
     let x = values::<u32>(20_011, 3);
@@ -155,7 +155,7 @@ fn no_place_for_the_results_is_an_error() -> Result<()> {
     Ok(())
 }
 
-/// A fault is the end of a stream on a GPU, and the launch of another test may be the one that hears of it.
+/// On a GPU, a fault ends a stream, and the launch of another test may return it.
 #[test]
 fn one_item_more_than_the_output_has_is_a_fault() -> Result<()> {
     let stream = kernel_primitives::Device::emulator().stream()?;
@@ -169,7 +169,7 @@ fn one_item_more_than_the_output_has_is_a_fault() -> Result<()> {
 #[test]
 fn more_items_than_thirty_two_bits_count_are_selected_from() -> Result<()> {
     let stream = stream()?;
-    // The emulator would take an hour for so many.
+    // The emulator would take an hour for this length.
     let far = if stream.device().is_gpu() { 1usize << 32 } else { 100_000 };
     let mut flags = stream.buffer_zeroed::<bool>(far + 12_345)?;
     let places = [5, far - 1, far, far + 12_344];

@@ -1,4 +1,4 @@
-//! Functions of each item, against iterators.
+//! Tests functions of each item against iterators.
 
 use kernel_primitives::algorithms::{fill, gather, generate, scatter, transform};
 use kernel_primitives::functor::{Identity, Mul, Square, of_pair};
@@ -86,7 +86,7 @@ fn outputs_are_ordered_paired_and_discarded_sanitize() -> Result<()> {
     for len in LENGTHS {
         let x = values::<u32>(len, 5);
         let buffer = stream.buffer_from(&x)?;
-        // Places that are a permutation of the first ones of `a`, of which there is one more.
+        // The places are a permutation of the first places of `a`, which has one place more.
         let at = (0..len as u32).map(|i| if i % 2 == 1 { i - 1 } else { (i + 1).min(len as u32) }).collect::<Vec<_>>();
         let places = stream.buffer_from(&at)?;
         let mut a = stream.buffer_from(&vec![77u32; len + 1])?;
@@ -128,7 +128,7 @@ fn two_items_for_one_place_of_an_output_race() -> Result<()> {
     let stream = Device::emulator_with(options).stream()?;
     let mut out = stream.buffer_zeroed::<f32>(200)?;
     let x = stream.buffer_from(&[1.5f32; 200])?;
-    // Of two threads: one writes its own in turn.
+    // Two threads have the same place, and one of them writes its own in turn.
     let places = stream.buffer_from(&(0..200).map(|i| if i == 150 { 0 } else { i }).collect::<Vec<u32>>())?;
     let error = transform(&stream, &x, Identity, permutation(&mut out, &places)).unwrap_err();
     let Error::Fault(fault) = &error else { panic!("{error}") };
@@ -172,7 +172,7 @@ fn a_place_outside_is_a_fault_and_too_few_places_are_an_error() -> Result<()> {
     Ok(())
 }
 
-/// None of them is dropped, the largest neither.
+/// No index is dropped, not even the largest.
 #[test]
 fn no_index_stands_for_no_place() -> Result<()> {
     let x = [1u16; 9];
@@ -183,7 +183,7 @@ fn no_index_stands_for_no_place() -> Result<()> {
         at[4] = index;
         let (at, mut out) = (stream.buffer_from(&at)?, stream.buffer_zeroed::<u16>(9)?);
         for scatters in [true, false] {
-            // A GPU has one fault for what is launched before it is asked.
+            // A GPU returns one fault for all work that is launched before it is asked.
             let result =
                 if scatters { scatter(&stream, &x, &at, &mut out) } else { gather(&stream, &x, &at, &mut out) };
             let error = result.and_then(|()| stream.synchronize()).unwrap_err();
@@ -195,7 +195,7 @@ fn no_index_stands_for_no_place() -> Result<()> {
     Ok(())
 }
 
-/// What is there of two items for one place: of a number either, of a struct each member of either.
+/// If two items go to one place, there is one of the two numbers. For a struct, each member is from one of the two.
 #[test]
 fn places_that_are_named_twice_hold_what_goes_there() -> Result<()> {
     let mut options = EmulatorOptions::default();

@@ -1,4 +1,4 @@
-//! The first of each run of equal items, against a loop.
+//! Tests the first item of each run of equal items against a loop.
 
 use kernel_primitives::algorithms::{unique, unique_by_key};
 use kernel_primitives::input::counting;
@@ -33,7 +33,7 @@ fn the_first_of_each_run_of_any_length_at_any_offset() -> Result<()> {
     Ok(())
 }
 
-/// Also on the other emulators: the blocks of one start in random order.
+/// This also runs on the other emulators. The blocks of one start in random order.
 #[test]
 fn each_first_key_has_its_value_sanitize() -> Result<()> {
     for stream in streams()? {
@@ -66,7 +66,7 @@ fn zeros_are_equal_and_nan_equals_nothing_sanitize() -> Result<()> {
     Ok(())
 }
 
-/// Every half twice, and behind it, by turns, a zero, the other one, infinity, or NaN.
+/// Every half comes twice. After it come, by turns, a zero, the other zero, infinity, or NaN.
 #[test]
 fn halves_of_any_bits_are_compared_as_their_type_does() -> Result<()> {
     let stream = stream()?;
@@ -106,7 +106,7 @@ fn items_of_other_sizes_and_computed_ones_are_unique() -> Result<()> {
     unique(&stream, &stream.buffer_from(&x)?, &mut out, &mut count)?;
     assert_eq!(out.to_vec()?[..kept.len()], kept);
 
-    // Where each run begins.
+    // These are the places where runs begin.
     let (keys, mut begins) = (stream.buffer_from(&x)?, stream.buffer_zeroed::<u64>(30_001)?);
     unique_by_key(&stream, &keys, counting(0u64, 30_001), &mut out, &mut begins, &mut count)?;
     let expected: Vec<u64> = (0..x.len()).filter(|&i| i == 0 || x[i] != x[i - 1]).map(|i| i as u64).collect();

@@ -1,4 +1,4 @@
-//! Every algorithm with a workspace: what it allocates, and what its graph does when it is launched again.
+//! Tests every algorithm with a workspace: its allocations, and the results of its graph when it is launched again.
 
 use kernel_primitives::algorithms::{
     Csr, FftKind, FftPlan, Run, Workspace, adjacent_difference, exclusive_scan, exclusive_scan_by_key, fft, fft_by,
@@ -18,7 +18,7 @@ use kernel_primitives::{Buffer, Complex, Device, Result, Stream};
 use crate::kernels::Flagged;
 use crate::support::{stream, values};
 
-/// The inputs and the outputs of all of them.
+/// The inputs and the outputs of all algorithms.
 pub struct Data {
     len: usize,
     x: Buffer<u32>,
@@ -47,7 +47,7 @@ pub struct Data {
 impl Data {
     pub fn new(stream: &Stream, len: usize, seed: u64) -> Result<Self> {
         let segments = len / 7 + 1;
-        // Two entries in each row.
+        // Each row has two entries.
         let ends: Vec<u32> = (0..=len as u32).map(|row| 2 * row).collect();
         let columns: Vec<u32> = (0..len).flat_map(|row| [row as u32, ((7 * row + 3) % len) as u32]).collect();
         let mut data = Self {
@@ -78,7 +78,7 @@ impl Data {
         Ok(data)
     }
 
-    /// Other inputs, and outputs without contents.
+    /// Sets other inputs, and outputs without contents.
     fn set(&mut self, seed: u64) -> Result<()> {
         let len = self.len;
         let x: Vec<u32> = values::<u32>(len, seed).into_iter().map(|x| x % 1000).collect();
@@ -108,7 +108,7 @@ impl Data {
         self.count.copy_from(&[7; 2])
     }
 
-    /// What is in the outputs.
+    /// Returns the contents of the outputs.
     pub fn results(&self) -> Result<impl PartialEq + use<>> {
         let numbers: Vec<u32> = self.numbers.to_vec()?.into_iter().map(f32::to_bits).collect();
         let transformed: Vec<[u32; 2]> =
@@ -125,7 +125,7 @@ impl Data {
 /// An algorithm, called with some of the data.
 pub type Case = (&'static str, fn(Run<'_>, &mut Data) -> Result<()>);
 
-/// Each algorithm, and those with temporary elements of which not all bytes are values once more. The net captures other calls.
+/// Each algorithm. Algorithms with temporary elements whose bytes are not all values come a second time. The net captures other calls.
 pub const ALL: &[Case] = &[
     ("transform", |run, d| transform(run, &d.floats, Identity, &mut d.numbers)),
     ("generate", |run, d| generate(run, Identity, &mut d.wide)),
@@ -216,11 +216,11 @@ pub const ALL: &[Case] = &[
     ("exclusive_scan_by_key", |run, d| exclusive_scan_by_key(run, &d.sorted, &d.x, 3, Add, &mut d.out)),
 ];
 
-/// One tile, and several: scans of four bytes have more than one from 19 457 items on. Both are products of small primes, of which Fourier
-/// transforms are made, the second one's of two passes.
+/// A size with one tile, and a size with several: scans of four bytes have more than one tile from 19 457 items. Both sizes are products of
+/// small primes, as Fourier transforms need them. The transforms of the second size have two passes.
 pub const SIZES: [usize; 2] = [900, 20_160];
 
-/// With the workspace of an earlier call nothing allocates, and what is captured gives for other data what a call gives.
+/// With the workspace of an earlier call, nothing allocates. For other data, a captured call gives the result of a call.
 #[test]
 fn with_a_workspace_every_algorithm_is_captured_and_launched_again() -> Result<()> {
     let stream = stream()?;
@@ -257,14 +257,14 @@ fn with_a_workspace_every_algorithm_is_captured_and_launched_again() -> Result<(
     Ok(())
 }
 
-/// What needs no memory is captured without a workspace, and counts no allocation.
+/// An algorithm that needs no memory is captured without a workspace, and counts no allocation.
 #[test]
 fn a_single_tile_needs_no_workspace() -> Result<()> {
-    // Not a GPU, whose counts all tests share.
+    // This is not a GPU, because all tests share its counts.
     let stream = Device::emulator().stream()?;
     let mut data = Data::new(&stream, 900, 1)?;
     for &(name, algorithm) in ALL {
-        // What the second kernel looks at, and tables of tiles.
+        // These have data that the second kernel reads, or tables of tiles.
         if name.starts_with("top_k_pairs") || name.starts_with("segmented_sort") {
             continue;
         }

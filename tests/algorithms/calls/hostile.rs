@@ -1,5 +1,5 @@
-//! Functors and types that keep no promise: results are any, but nothing outside the outputs is written, nothing outside the
-//! inputs is read (which the emulator reports), and every call ends.
+//! Tests functors and types that keep no promise. The results may be anything, but nothing outside the outputs is written, nothing outside
+//! the inputs is read (the emulator would report this), and every call ends.
 
 use kernel_primitives::algorithms::{
     Run, inclusive_scan_by_key, merge, merge_pairs, partition, reduce_by_key, run_length_encode,
@@ -16,13 +16,13 @@ use crate::kernels::hostile::{Coin, Drift, Fickle};
 use crate::segments::segmented::tiles;
 use crate::support::{stream, values};
 
-/// One tile, and several.
+/// Lengths of one tile, and of several.
 const LENGTHS: [usize; 3] = [3, 2000, 40_000];
 
-/// Elements on both sides of an output.
+/// The number of elements on each side of an output.
 const GUARD: usize = 64;
 
-/// Gives an output of `len` elements, and checks that what lies around it stays.
+/// Makes an output of `len` elements, and checks that the elements around it are unchanged.
 #[track_caller]
 fn guarded<T: Element + PartialEq>(
     stream: &Stream,
@@ -38,7 +38,7 @@ fn guarded<T: Element + PartialEq>(
     result
 }
 
-/// The call works, or a thread found out.
+/// Checks that the call works, or that a thread has found the mistake.
 #[track_caller]
 fn works_or_faults(result: Result<()>) {
     assert!(matches!(result, Ok(()) | Err(Error::Fault(_))), "{result:?}");
@@ -72,7 +72,8 @@ fn predicates_that_toss_coins() -> Result<()> {
         let mut count = stream.buffer_zeroed::<u64>(1)?;
         guarded(&stream, len, 7, |out| select_if(&stream, &x, Coin, out, &mut count))?;
         assert!(count.to_vec()?[0] <= len as u64);
-        // Who is asked twice about an item and says both gives it the place of another, or none that there is.
+        // If a predicate is asked twice about an item and gives two answers, the item gets the place of another item, or a place that does
+        // not exist.
         works_or_faults(guarded(&stream, len, 7, |out| partition(&stream, &x, Coin, out, &mut count)));
         works_or_faults(guarded(&stream, len, 7, |out| stable_partition(&stream, &x, Coin, out, &mut count)));
     }
@@ -114,7 +115,7 @@ fn bins_that_are_none() -> Result<()> {
     Ok(())
 }
 
-/// Also more than what short inputs take another way.
+/// Some inputs are longer than the short inputs that are handled in another way.
 #[test]
 fn offsets_that_move() -> Result<()> {
     let stream = stream()?;

@@ -1,4 +1,4 @@
-//! What fits: blocks with little shared memory, inputs with more items than there is memory, workspaces of other devices.
+//! Tests limits: blocks with little shared memory, inputs with more items than there is memory, and workspaces of other devices.
 
 use std::collections::HashSet;
 
@@ -23,8 +23,8 @@ use crate::kernels::Sixteen;
 use crate::support::{stream, values};
 use crate::{at, in_order};
 
-/// Shared memory of a block by architecture: of sm_75, of sm_86, sm_89 and sm_120, of sm_80 and sm_87, and of sm_90 and sm_100. A kernel
-/// that can fault has 16 bytes of it itself, which the emulator does not need.
+/// The shared memory of a block by architecture: of sm_75, of sm_86, sm_89 and sm_120, of sm_80 and sm_87, and of sm_90 and sm_100. A
+/// kernel that can fault has 16 bytes of it for itself, which the emulator does not need.
 const LIMITS: [usize; 4] = [64 << 10, 99 << 10, 163 << 10, 227 << 10];
 const OWN: usize = 16;
 
@@ -37,7 +37,7 @@ fn emulator(max_shared_bytes: usize) -> Device {
 #[test]
 fn every_algorithm_runs_with_the_shared_memory_of_any_architecture() -> Result<()> {
     let usual = Device::emulator().stream()?;
-    // With the kernels of many items, which these are few for.
+    // These use the kernels of many items, although there are few items.
     let mut tuning = Tuning::of_capability(None);
     tuning.set(Parameter::ScanPipeline, None, 2)?;
     tuning.set(Parameter::MergeSearching, None, 0)?;
@@ -46,7 +46,7 @@ fn every_algorithm_runs_with_the_shared_memory_of_any_architecture() -> Result<(
         let mut data = Data::new(&usual, SIZES[1], 4)?;
         algorithm(Run::on(&usual), &mut data)?;
         let expected = data.results()?;
-        // All others are as the last one.
+        // All other limits are like the last one.
         for limit in [LIMITS[0], LIMITS[1], LIMITS[3]] {
             let stream = emulator(limit - OWN).stream()?;
             assert_eq!(stream.device().properties().max_shared_bytes, limit - OWN);
@@ -62,7 +62,7 @@ fn every_algorithm_runs_with_the_shared_memory_of_any_architecture() -> Result<(
     Ok(())
 }
 
-/// Of more shared memory than there is, the emulator says what a GPU does.
+/// If a kernel needs more shared memory than there is, the emulator returns the error of a GPU.
 #[test]
 fn a_launch_that_does_not_fit_is_an_error() -> Result<()> {
     let stream = emulator(4096).stream()?;
@@ -72,7 +72,7 @@ fn a_launch_that_does_not_fit_is_an_error() -> Result<()> {
     Ok(())
 }
 
-/// The tiles of sorts fit for keys and values of all sizes that are usual; and are as large as ever where they are to be fast.
+/// The tiles of sorts fit for keys and values of all usual sizes. They are as large as before for the sizes that must be fast.
 #[test]
 fn the_shapes_of_sorts_fit_everywhere() {
     const RANKS: usize = 8224;
@@ -105,7 +105,7 @@ fn the_shapes_of_sorts_fit_everywhere() {
     assert_eq!(LIMITS.map(|limit| count_digits_bytes(4, limit)), [32 << 10, 64 << 10, 64 << 10, 64 << 10]);
 }
 
-/// Around the ends of the smaller tiles, whose numbers of items are not those of the larger ones.
+/// The lengths are near the ends of the smaller tiles. Their numbers of items are not those of the larger tiles.
 #[test]
 fn pairs_are_sorted_in_small_tiles() -> Result<()> {
     let device = emulator(LIMITS[0] - OWN);
@@ -159,11 +159,11 @@ fn bins_are_counted_in_little_shared_memory() -> Result<()> {
     Ok(())
 }
 
-/// A block's counters have 32 bits each; the counts of all may have more.
+/// Each of a block's counters has 32 bits. The counts of all blocks may have more.
 #[test]
 fn more_items_than_a_block_can_count_are_counted() -> Result<()> {
     let stream = stream()?;
-    // The emulator would take a day for so many.
+    // The emulator would take a day for this length.
     let len = if stream.device().is_gpu() { 1usize << 40 } else { 100_000 };
     let mut counts = stream.buffer_zeroed::<u64>(2)?;
     histogram_even(&stream, constant(5u32, len), 0, 10, &mut counts)?;
@@ -188,7 +188,7 @@ fn inputs_of_more_items_than_any_device_comes_to_the_end_of_are_refused() -> Res
             let Error::LaunchLimit { what, asked, .. } = &error else { panic!("{error}") };
             assert_eq!((*what, *asked), ("the number of items", len as u64), "{error}");
         }
-        // As many as both have.
+        // The lengths are those of both inputs.
         select_flagged(&stream, x, &flags, &mut out, &mut count)?;
         assert_eq!(count.to_vec()?, [0]);
     }
@@ -244,7 +244,7 @@ fn errors_name_the_algorithm_and_the_argument() -> Result<()> {
 fn the_workspace_of_another_device_is_refused() -> Result<()> {
     let (stream, other) = (stream()?, Device::emulator().stream()?);
     if !stream.device().is_gpu() {
-        // There is one emulator only.
+        // There is only one emulator.
         return Ok(());
     }
     let mut workspace = Workspace::new();
@@ -258,7 +258,7 @@ fn the_workspace_of_another_device_is_refused() -> Result<()> {
     Ok(())
 }
 
-/// Calls that fail, at the door and by a fault, between those that are right.
+/// Calls that fail by a check or by a fault are between calls that are right.
 #[test]
 fn a_workspace_is_right_after_a_call_that_failed() -> Result<()> {
     let stream = Device::emulator().stream()?;
@@ -331,7 +331,7 @@ fn each_algorithm_is_listed_once() {
     assert!(missing.is_empty(), "no case of {missing:?} in `capture.rs`");
 }
 
-/// Where few tiles of pairs are sorted: twice as many, each for itself.
+/// If few tiles of pairs are sorted, there are twice as many tiles, each for itself.
 #[test]
 fn tiles_of_half_the_pairs_are_sorted() -> Result<()> {
     let stream = stream()?;
@@ -358,7 +358,7 @@ fn tiles_of_half_the_pairs_are_sorted() -> Result<()> {
     Ok(())
 }
 
-/// On a device that has processors for twice as many tiles: more launches than of whole tiles, in one workspace and in a graph.
+/// The device has processors for twice the number of tiles. There are more launches than for whole tiles, in one workspace and in a graph.
 #[test]
 fn few_pairs_are_sorted_by_tiles_of_half_as_many() -> Result<()> {
     let mut options = EmulatorOptions::default();
@@ -366,7 +366,8 @@ fn few_pairs_are_sorted_by_tiles_of_half_as_many() -> Result<()> {
     let device = Device::emulator_with(options);
     let stream = device.stream()?;
     let mut workspace = Workspace::new();
-    // One tile; three, four and eight of half as many pairs; and five whole ones, for which there would be too few processors.
+    // There is one tile; then three, four and eight tiles of half the pairs; and then five whole tiles, because half tiles would need too
+    // many processors.
     for (len, launches) in [(8192, 1), (8193, 3), (12_289, 3), (32_768, 4), (32_769, 4)] {
         let x: Vec<u32> = values::<u32>(len, 1).into_iter().map(|x| x % 99).collect();
         let expected = in_order(len, &|i, j| x[i].cmp(&x[j]));
@@ -389,7 +390,7 @@ fn few_pairs_are_sorted_by_tiles_of_half_as_many() -> Result<()> {
     Ok(())
 }
 
-/// In a launch of one's own; what launches it otherwise checks the lengths before.
+/// This is a launch of its own. Usually the caller of the kernel checks the lengths before.
 #[test]
 fn a_tile_of_pairs_has_a_value_for_each_key() -> Result<()> {
     let stream = stream()?;

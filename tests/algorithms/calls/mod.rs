@@ -1,4 +1,4 @@
-//! What all calls have: captures, tuning values, limits, and functors and types that keep no promise.
+//! Tests what all calls have: captures, tuning values, limits, and functors and types that keep no promise.
 
 mod capture;
 mod hostile;

@@ -1,4 +1,5 @@
-//! Tuning values: that each candidate gives what the table's do, that those of a call and of a file count, and errors.
+//! Tests tuning values: each candidate gives the results of the table's values, the values of a call and of a file are used, and there are
+//! errors.
 
 use std::process::Command;
 
@@ -12,7 +13,7 @@ use kernel_primitives::{Device, EmulatorOptions, Error, Result, Stream};
 
 use crate::support::{stream, values};
 
-/// What each tuned algorithm makes of numbers: those of algorithms that differ by their parameter alone, one after the other.
+/// Returns the results of each tuned algorithm for numbers. Algorithms that differ only by their parameter come one after the other.
 fn results(stream: &Stream, len: usize, tuning: &Tuning) -> Result<Vec<Vec<u32>>> {
     let run = || Run::on(stream).tuned(tuning);
     let numbers: Vec<u32> = values::<u32>(len, 9).into_iter().map(|x| x % 1000).collect();
@@ -42,7 +43,7 @@ fn results(stream: &Stream, len: usize, tuning: &Tuning) -> Result<Vec<Vec<u32>>
     let ends: Vec<u32> = (0..=len as u32).step_by(50).collect();
     segmented_inclusive_scan(run(), &x, &stream.buffer_from(&ends)?, Add, &mut out)?;
     results.push(out.to_vec()?);
-    // Inside a vector.
+    // This begins inside a vector.
     inclusive_scan(run(), x.slice(1..)?, Add, &mut out.slice_mut(1..)?)?;
     results.push(out.to_vec()?);
     partition(run(), &x, bind_second(LessThan, 500), &mut out, &mut count)?;
@@ -66,12 +67,12 @@ fn results(stream: &Stream, len: usize, tuning: &Tuning) -> Result<Vec<Vec<u32>>
     Ok(results)
 }
 
-/// A length at which all candidates differ: more than eight rounds that a block of a reduction may do alone, and more tiles than a block
-/// of `top_k` may have at least, 65 536 items each.
+/// A length for which all candidates differ. It has more than the eight rounds that a block of a reduction may do alone, and more than 65
+/// 536 items, the least that the tiles of a block of `top_k` may have.
 const LONG: usize = 70_001;
 
-/// A stream, and one for [`LONG`] inputs: unless on a GPU, of an emulator that does not check and has several blocks at once, since
-/// the values of some parameters are of each multiprocessor. Emulators that check have one.
+/// Returns a stream, and a stream for [`LONG`] inputs. The second is of an unchecked emulator with several blocks at once, except on a GPU,
+/// because the values of some parameters are for each multiprocessor. Checked emulators have one block at once.
 fn streams() -> Result<[Stream; 2]> {
     let mut options = EmulatorOptions::default();
     (options.checked, options.threads, options.seed) = (false, 3, Some(1));
@@ -89,7 +90,7 @@ fn each_candidate_gives_the_same() -> Result<()> {
         assert_eq!(expected[4], [values::<u32>(len, 9).into_iter().map(|x| x % 1000).sum()]);
         let most = Parameter::ALL.iter().map(|parameter| parameter.candidates().len()).max().unwrap_or(0);
         for candidate in 0..most {
-            // Of all parameters at once: each algorithm looks at its own.
+            // All parameters are set at once, because each algorithm reads only its own.
             let mut tuning = table.clone();
             for &parameter in Parameter::ALL {
                 let candidates = parameter.candidates();
@@ -101,7 +102,7 @@ fn each_candidate_gives_the_same() -> Result<()> {
     Ok(())
 }
 
-/// A file may have any value that is accepted: of all parameters the least, and the greatest. Checked of several tiles, too.
+/// A file may have any accepted value. The test takes the least and the greatest values of all parameters. It also checks several tiles.
 #[test]
 fn the_ends_of_what_is_accepted_give_the_same() -> Result<()> {
     let [stream, long] = streams()?;
@@ -123,7 +124,7 @@ fn the_ends_of_what_is_accepted_give_the_same() -> Result<()> {
 
 #[test]
 fn the_values_of_a_call_count() -> Result<()> {
-    // Not a GPU, whose counts all tests share.
+    // This is not a GPU, because all tests share its counts.
     let device = &Device::emulator();
     let stream = device.stream()?;
     let x = stream.buffer_from(&(0..10_000).collect::<Vec<u32>>())?;
@@ -173,7 +174,7 @@ fn a_value_that_no_kernel_accepts_is_an_error() {
     assert_eq!(tuning, Tuning::of_capability(None));
 }
 
-/// What a process with another environment does: see [`the_values_of_a_file_count`].
+/// Runs in a process with another environment: see [`the_values_of_a_file_count`].
 #[test]
 fn prints_what_counts() {
     if std::env::var_os("TUNING_CHILD").is_none() {
@@ -214,6 +215,6 @@ fn the_values_of_a_file_count() {
     assert!(text.contains("line 2, `all select.blocks.4 = lots`: `lots` is no value: it is a number from 1"), "{text}");
     let text = printed(None);
     assert!(text.contains("error") && text.contains(TUNING_VARIABLE) && text.contains("a file of tuning"), "{text}");
-    // Without a file at all.
+    // There is no file at all.
     assert!(Tuning::of(&Device::emulator()).is_ok());
 }

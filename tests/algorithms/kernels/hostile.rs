@@ -1,4 +1,4 @@
-//! Functors and types that keep no promise: what the library may not take on trust.
+//! Functors and types that keep no promise. The library must not trust them.
 
 #[cfg(not(target_arch = "nvptx64"))]
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +10,7 @@ use kernel_primitives::prelude::*;
 
 use super::Order;
 
-/// Heads or tails. On the host the next one for the same number may be another.
+/// Returns a random answer. On the host, the next answer for the same number may differ.
 #[inline(always)]
 pub(super) fn toss(number: u32) -> bool {
     #[cfg(not(target_arch = "nvptx64"))]
@@ -21,7 +21,7 @@ pub(super) fn toss(number: u32) -> bool {
     (number ^ number >> 7).wrapping_mul(0x9e37_79b1) >> 31 != 0
 }
 
-/// A predicate and a binning by chance. The comparator is [`Order::COIN`].
+/// A predicate and a function of bins with random answers. The comparator is [`Order::COIN`].
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Coin;
 
@@ -40,7 +40,7 @@ impl Binning<u32> for Coin {
     }
 }
 
-/// Offsets that move, or stay where they are.
+/// Offsets that move, or stay.
 #[derive(Clone, Copy, Debug, KernelParam)]
 #[repr(C)]
 pub struct Drift(u32);
@@ -58,7 +58,7 @@ impl UnaryFn<u32> for Drift {
     }
 }
 
-/// A number that is equal to others by chance.
+/// A number that is equal to others at random.
 #[derive(Clone, Copy, Debug, Element)]
 #[repr(transparent)]
 pub struct Fickle(pub u32);

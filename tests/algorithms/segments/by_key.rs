@@ -1,4 +1,4 @@
-//! Reductions and scans of runs of equal keys, against loops.
+//! Tests reductions and scans of runs of equal keys against loops.
 
 use kernel_primitives::algorithms::{
     Parameter, Run, Tuning, Workspace, exclusive_scan_by_key, inclusive_scan_by_key, reduce_by_key, run_length_encode,
@@ -14,7 +14,7 @@ use crate::runs::{Runs, lengths, repeated};
 use crate::segments::segmented::tiles;
 use crate::support::{stream, streams, values};
 
-/// Each run's values, combined.
+/// Returns the combined values of each run.
 fn reduced<T: Copy>(lengths: &[usize], values: &[T], op: impl Fn(T, T) -> T) -> Vec<T> {
     let mut rest = values;
     let mut totals = Vec::new();
@@ -26,7 +26,7 @@ fn reduced<T: Copy>(lengths: &[usize], values: &[T], op: impl Fn(T, T) -> T) -> 
     totals
 }
 
-/// What is up to each value in its run, and what is before it.
+/// Returns the inclusive and the exclusive scan of the values of each run.
 fn scanned<T: Copy>(lengths: &[usize], values: &[T], first: T, op: impl Fn(T, T) -> T) -> (Vec<T>, Vec<T>) {
     let (mut upto, mut before) = (Vec::new(), Vec::new());
     let mut values = values.iter();
@@ -52,7 +52,7 @@ fn sums_of_runs_of_any_length_at_any_offset() -> Result<()> {
             let x = values::<u32>(len, k as u64);
             let (totals, count) = (reduced(&lengths, &x, u32::wrapping_add), lengths.len());
             let firsts: Vec<u32> = (0..count).map(|run| run as u32 * 5 % 11).collect();
-            // Off by different amounts.
+            // The inputs are off the boundary by different amounts.
             let padded =
                 |items: &[u32], by: usize| [&vec![items.first().copied().unwrap_or(7); by], items, &[3]].concat();
             let (keys, x) = (stream.buffer_from(&padded(&keys, k % 5))?, stream.buffer_from(&padded(&x, k % 4))?);
@@ -70,7 +70,7 @@ fn sums_of_runs_of_any_length_at_any_offset() -> Result<()> {
     Ok(())
 }
 
-/// Keys of one and of three bytes are the net's.
+/// The net has keys of one and of three bytes.
 #[test]
 fn sums_of_every_type_by_keys_of_every_type_sanitize() -> Result<()> {
     let stream = stream()?;
@@ -86,7 +86,7 @@ fn sums_of_every_type_by_keys_of_every_type_sanitize() -> Result<()> {
             let (keys, x) = (stream.buffer_from(&keys)?, stream.buffer_from(&x)?);
             reduce_by_key(&stream, &keys, &x, $op, &mut k, &mut v, &mut number)?;
             assert_eq!(k.to_vec()?, (0..count).map(|run| (run % 100) as $k).collect::<Vec<_>>());
-            // Whole numbers: exact.
+            // Whole numbers are exact.
             assert_eq!((v.to_vec()?, number.to_vec()?), (totals, vec![count as u64]), stringify!($k, $v));
         )*};
     }
@@ -102,7 +102,7 @@ fn sums_of_every_type_by_keys_of_every_type_sanitize() -> Result<()> {
     Ok(())
 }
 
-/// In small tiles and in large ones, which are of one size for keys of forty bytes.
+/// This runs in small tiles and in large ones. For keys of forty bytes, both have the same size.
 #[test]
 fn values_are_reduced_by_keys_that_are_wider() -> Result<()> {
     let stream = stream()?;
@@ -132,7 +132,7 @@ fn values_are_reduced_by_keys_that_are_wider() -> Result<()> {
     Ok(())
 }
 
-/// Also on the other emulators: the blocks of one start in random order.
+/// This also runs on the other emulators. The blocks of one start in random order.
 #[test]
 fn an_operator_that_does_not_commute_keeps_the_order_sanitize() -> Result<()> {
     let compose = |f, g| Compose.apply(f, g);
@@ -193,7 +193,7 @@ fn runs_are_encoded_sanitize() -> Result<()> {
     Ok(())
 }
 
-/// Also where a block has more runs than it lists at a time, and of integers that are too small.
+/// A block may also have more runs than it lists at a time, and integers may be too small.
 #[test]
 fn lengths_are_numbers_of_any_type_sanitize() -> Result<()> {
     let stream = stream()?;
@@ -240,7 +240,7 @@ fn scans_begin_anew_with_each_run_of_any_length_at_any_offset_sanitize() -> Resu
     Ok(())
 }
 
-/// As of inputs that are so long that all tiles are.
+/// The tiles are those of inputs that are so long that all tiles are long.
 #[test]
 fn long_tiles_in_a_chain() -> Result<()> {
     let stream = stream()?;
@@ -289,7 +289,7 @@ fn outputs_that_are_much_longer_keep_their_rest() -> Result<()> {
     Ok(())
 }
 
-/// Values so large that a thread has one vector of them.
+/// The values are so large that a thread has one vector of them.
 #[test]
 fn values_of_many_bytes_are_scanned_by_key() -> Result<()> {
     let stream = stream()?;
@@ -349,11 +349,11 @@ fn keys_without_values_and_outputs_that_are_too_short_are_errors() -> Result<()>
     Ok(())
 }
 
-/// Sums of −0 are −0 in runs of any length, by key and by segment; exclusive ones begin with what is given.
+/// Sums of −0 are −0 in runs of any length, by key and by segment. Exclusive sums begin with the given value.
 #[test]
 fn sums_by_key_keep_a_negative_zero_sanitize() -> Result<()> {
     let (stream, tuning) = (stream()?, tiles()?);
-    // By tiles, and where there are few items without.
+    // The first run is by tiles. The second run is not, because there are few items.
     let runs = || [Run::on(&stream).tuned(&tuning), Run::on(&stream)];
     for (len, run) in [(1usize, 1), (40, 7), (9001, 3000), (9001, 1), (60_000, 100_000), (400_000, 13_000)] {
         let keys: Vec<u32> = (0..len).map(|i| (i / run) as u32).collect();

@@ -1,4 +1,4 @@
-//! Algorithms by segment and by key.
+//! Tests algorithms by segment and by key.
 
 mod by_key;
 pub mod segmented;

@@ -1,4 +1,4 @@
-//! Reductions of segments, against iterators over each.
+//! Tests reductions of segments against iterators over each segment.
 
 use kernel_primitives::algorithms::{
     Parameter, Run, Tuning, segmented_exclusive_scan, segmented_inclusive_scan, segmented_reduce, segmented_sort,
@@ -11,12 +11,12 @@ use kernel_primitives::{Device, Diagnosis, EmulatorOptions, Error, Result, Strea
 use crate::kernels::{AddEach, Compose, ManyEmpty, Map, Moments};
 use crate::support::{stream, values};
 
-/// Small whole numbers, of which sums are exact in any order.
+/// Returns small whole numbers, whose sums are exact in any order.
 fn whole(len: usize) -> Vec<f32> {
     values::<u8>(len, 3).iter().map(|&x| x as f32 - 100.0).collect()
 }
 
-/// Offsets of segments with these lengths, from `first` on.
+/// Returns the offsets of segments with these lengths, starting at `first`.
 pub fn offsets(first: usize, lengths: impl IntoIterator<Item = usize>) -> Vec<u32> {
     let mut end = first as u32;
     let ends = lengths.into_iter().map(|length| {
@@ -26,15 +26,17 @@ pub fn offsets(first: usize, lengths: impl IntoIterator<Item = usize>) -> Vec<u3
     [first as u32].into_iter().chain(ends).collect()
 }
 
-/// So many empty segments that there is no warp for each of them all, and other kernels reduce them.
+/// A number of empty segments that is so large that they cannot each have a warp, and other kernels reduce them.
 const EMPTY: usize = 9000;
 
-/// Offsets with so many empty segments behind.
+/// Adds `count` empty segments at the end of the offsets.
 fn with_empty(offsets: &[u32], count: usize) -> Vec<u32> {
     offsets.iter().copied().chain([offsets[offsets.len() - 1]].repeat(count)).collect()
 }
 
-/// Lengths: all alike, none, one huge among small ones, and anything between. Tiles of reductions have 2048 items, and a thread goes through
+/// Returns offsets of segments of many lengths: all equal, none, one huge among small ones, and any lengths between. Tiles of reductions
+/// have 2048 items, and a thread reads eight items of a segment, so a warp reads the huge segments. The longest has more tiles of scans
+/// than a group of the chain, 32.
 /// eight of a segment, so that the huge ones are for a warp; the longest is of more tiles of scans than a group of the chain has, 32.
 fn shapes() -> Vec<Vec<u32>> {
     let random = |most: u32, count| values::<u32>(count, 7).into_iter().map(move |x| (x % most) as usize);
@@ -67,14 +69,14 @@ fn sums_of_segments_of_any_lengths() -> Result<()> {
             let mut out = stream.buffer_from(&vec![0.5f32; offsets.len()])?;
             segmented_reduce(&stream, buffer.slice(skipped..)?, &at, Sum, &mut out)?;
             let sums = offsets.windows(2).map(|ends| x[ends[0] as usize..ends[1] as usize].iter().sum());
-            // The place behind stays as it is.
+            // The place after the sums is unchanged.
             assert!(out.to_vec()? == sums.chain([0.5]).collect::<Vec<f32>>(), "{:?}", &offsets[..offsets.len().min(9)]);
         }
     }
     Ok(())
 }
 
-/// More tiles than a warp looks at in one turn, 256; and than it goes through, and than a block of the second kernel has, 1024.
+/// There are more tiles than a warp looks at in one turn, 256, more than it reads, and more than a block of the second kernel has, 1024.
 #[test]
 fn one_segment_in_thousands_of_tiles_has_its_sum() -> Result<()> {
     let stream = stream()?;
@@ -182,7 +184,7 @@ fn no_place_for_a_segment_and_no_offsets_are_errors() -> Result<()> {
     segmented_reduce(&stream, &x, offsets.slice(..1)?, Sum, &mut out)
 }
 
-/// Inclusive sums of segments, and exclusive ones from `first` on.
+/// Returns the inclusive sums of segments, and the exclusive sums, starting with `first`.
 pub fn sums<T: Copy + Default>(x: &[T], offsets: &[u32], first: T, add: impl Fn(T, T) -> T) -> [Vec<T>; 2] {
     let mut sums = [vec![], vec![]];
     let ends = offsets.iter().map(|&end| end as usize);
@@ -197,7 +199,7 @@ pub fn sums<T: Copy + Default>(x: &[T], offsets: &[u32], first: T, add: impl Fn(
     sums
 }
 
-/// By tiles, however few items there are.
+/// Returns tuning values that use tiles for any number of items.
 pub fn tiles() -> Result<Tuning> {
     let mut tuning = Tuning::of(stream()?.device())?.clone();
     tuning.set(Parameter::ScanSegments, None, 0)?;
@@ -209,13 +211,13 @@ fn scans_begin_anew_with_each_segment() -> Result<()> {
     scans_of_shapes(&tiles()?)
 }
 
-/// As of few items, of which no tiles are made.
+/// These are the scans of few items, which have no tiles.
 #[test]
 fn scans_of_few_items_begin_anew_with_each_segment() -> Result<()> {
     scans_of_shapes(&Tuning::of(stream()?.device())?.clone())
 }
 
-/// As of inputs that are so long that all tiles are.
+/// The tiles are those of inputs that are so long that all tiles are long.
 #[test]
 fn scans_of_long_tiles_begin_anew_with_each_segment() -> Result<()> {
     let mut tuning = tiles()?;
@@ -240,7 +242,7 @@ fn scans_of_shapes(tuning: &Tuning) -> Result<()> {
     Ok(())
 }
 
-/// Vectors of 8, 4 and 2 items, of which a word of marks is of 4.
+/// Vectors have 8, 4 and 2 items, and a word of marks has 4 items.
 #[test]
 fn scans_of_items_of_any_size_sanitize() -> Result<()> {
     let (stream, tuning) = (stream()?, tiles()?);
@@ -268,7 +270,8 @@ fn scans_of_items_of_any_size_sanitize() -> Result<()> {
     Ok(())
 }
 
-/// Around as many as a block checks, at the beginning, inside and at the end of an input of one tile, of several, and of none.
+/// The number of empty segments is near the number that a block checks. They are at the beginning, inside and at the end of an input of one
+/// tile, of several tiles, and of no tile.
 #[test]
 fn any_number_of_empty_segments_changes_nothing() -> Result<()> {
     let (stream, tuning) = (stream()?, tiles()?);
@@ -283,7 +286,7 @@ fn any_number_of_empty_segments_changes_nothing() -> Result<()> {
                 let at = stream.buffer_from(&offsets)?;
                 let mut out = stream.buffer_zeroed::<u32>(len)?;
                 let [expected, _] = sums(&x, &offsets, 0, u32::wrapping_add);
-                // More are for tiles in any case.
+                // Tiles are used for more segments in any case.
                 let runs = [Run::on(&stream).tuned(&tuning), Run::on(&stream)];
                 for run in runs.into_iter().take(if empty == 200 { 2 } else { 1 }) {
                     segmented_inclusive_scan(run, &stream.buffer_from(&x)?, &at, Add, &mut out)?;
@@ -316,7 +319,8 @@ fn segments_are_scanned_in_order_sanitize() -> Result<()> {
     Ok(())
 }
 
-/// Counted in 32 bits, 2^32 offsets between two items would be none. The emulator, which looks at all of them one by one, has fewer.
+/// If they were counted in 32 bits, 2^32 offsets between two items would be none. The emulator has fewer offsets, because it looks at all
+/// of them one by one.
 #[test]
 fn any_number_of_empty_segments_parts_two_items() -> Result<()> {
     let stream = stream()?;
@@ -332,7 +336,7 @@ fn any_number_of_empty_segments_parts_two_items() -> Result<()> {
     Ok(())
 }
 
-/// By tiles, and as of few items.
+/// This runs by tiles, and as for few items.
 #[test]
 fn offsets_of_each_type_are_taken() -> Result<()> {
     let (stream, tuning) = (stream()?, tiles()?);
@@ -366,7 +370,7 @@ fn large_items_are_scanned_by_tiles() -> Result<()> {
     Ok(())
 }
 
-/// Of tiles that one block has, two or seven at once.
+/// One block has all tiles, or there are two or seven blocks at once.
 #[test]
 fn sums_of_segments_have_the_same_bits_for_any_number_of_blocks() -> Result<()> {
     let tuning = tiles()?;
@@ -394,7 +398,7 @@ fn sums_of_segments_have_the_same_bits_for_any_number_of_blocks() -> Result<()> 
 fn offsets_of_scans_that_decrease_or_leave_the_input_are_faults() -> Result<()> {
     let (stream, tuning) = (stream()?, tiles()?);
     let x = stream.buffer_from(&[1.0f32; 10])?;
-    // Among empty segments, of which scans look at the first ones and the last ones.
+    // The wrong offset is among empty segments, of which scans look at the first and the last ones.
     let mut hidden = vec![4; 5000];
     hidden[2500] = 9;
     for (offsets, numbers) in [(vec![0u32, 7, 5], ["7", "5"]), (vec![0, 5, 11], ["11", "10"]), (hidden, ["9", "4"])] {
@@ -408,7 +412,7 @@ fn offsets_of_scans_that_decrease_or_leave_the_input_are_faults() -> Result<()> 
     Ok(())
 }
 
-/// Accumulated in bytes that are not all values, and in 3, 8 and 12 of them; in one launch and in two.
+/// Values accumulate in bytes that are not all values, and in 3, 8 and 12 bytes, in one launch and in two.
 #[test]
 fn accumulators_of_any_type_sanitize() -> Result<()> {
     let stream = stream()?;
@@ -450,7 +454,7 @@ fn without_an_offset_there_is_no_end_of_no_segments() -> Result<()> {
     ] {
         assert!(matches!(error, Error::LengthMismatch { first_len: 1, second_len: 0, .. }), "{error}");
     }
-    // One offset: no segment, and a scan of what is before it and of what is behind.
+    // With one offset, there is no segment. A scan has only the items before and after it.
     let one = stream.buffer_from(&[4u32])?;
     segmented_reduce(&stream, &numbers, &one, Sum, &mut sums)?;
     segmented_inclusive_scan(&stream, &stream.buffer_from(&[1u32; 10])?, &one, Add, &mut out)?;

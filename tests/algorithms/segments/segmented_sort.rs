@@ -1,4 +1,4 @@
-//! Sorts of segments, against the standard library's stable sort of each.
+//! Tests sorts of segments against the standard library's stable sort of each segment.
 
 use kernel_primitives::algorithms::{Run, Workspace, segmented_sort, segmented_sort_pairs};
 use kernel_primitives::functor::Less;
@@ -11,11 +11,11 @@ use crate::kernels::hostile::Drift;
 use crate::kernels::{ByFirst, Flagged, Order, Sixteen};
 use crate::support::{stream, streams, values};
 
-/// Of four-byte keys.
+/// The number of items of a tile of four-byte keys.
 const TILE: usize = segment_sort_tile_items(4, 0);
 const SHORT: usize = segment_sort_short_items(4, 0);
 
-/// Offsets of segments with these lengths, from `first` on.
+/// Returns the offsets of segments with these lengths, starting at `first`.
 fn offsets(first: usize, lengths: impl IntoIterator<Item = usize>) -> Vec<u32> {
     let mut end = first as u32;
     let ends = lengths.into_iter().map(|length| {
@@ -25,8 +25,8 @@ fn offsets(first: usize, lengths: impl IntoIterator<Item = usize>) -> Vec<u32> {
     [first as u32].into_iter().chain(ends).collect()
 }
 
-/// Lengths: all alike, none, one huge among small ones, and borders on those of tiles and beside them. Of more than 64 short tiles, and of
-/// few segments that are long, the sorts have passes: up to five of them, an odd number.
+/// Returns offsets of segments of many lengths: all equal, none, one huge among small ones, and borders at the borders of tiles and beside
+/// them. For more than 64 short tiles, and for few segments that are long, the sorts have passes: up to five passes, an odd number.
 fn shapes() -> Vec<Vec<u32>> {
     let random = |most: u32, count| values::<u32>(count, 7).into_iter().map(move |x| (x % most) as usize);
     let merge = merge_tile_items(4, 0);
@@ -49,7 +49,7 @@ fn shapes() -> Vec<Vec<u32>> {
     ]
 }
 
-/// The places of the items in order.
+/// Returns the places of the items in order.
 fn sorted<T: Copy, K: Ord>(x: &[T], offsets: &[u32], key: impl Fn(T) -> K) -> Vec<u32> {
     let mut places: Vec<u32> = (0..x.len() as u32).collect();
     for ends in offsets.windows(2) {
@@ -102,7 +102,7 @@ fn equal_keys_stay_in_their_order() -> Result<()> {
     Ok(())
 }
 
-/// Around what is one launch, what is two, and what is more.
+/// The lengths are near those for one launch, for two, and for more.
 #[test]
 fn few_short_tiles_are_few_launches() -> Result<()> {
     let most = 64 * SHORT;
@@ -115,7 +115,7 @@ fn few_short_tiles_are_few_launches() -> Result<()> {
         (offsets(1, [4 * SHORT - 1, 1]), 4 * SHORT + 1, 2),
         (offsets(1, [4 * SHORT]), 4 * SHORT + 1, 3),
         (offsets(0, [SHORT; 7]), 7 * SHORT, 2),
-        // Over no border, one, two and many; and in no segment, tiles in front and behind.
+        // Tiles are over no border, one, two and many. They are in no segment, at the beginning and at the end.
         (offsets(3 * SHORT + 5, [7, SHORT, 2 * SHORT, 1, 0, 3 * SHORT - 9, 900, 900, 20]), 15 * SHORT, 2),
         (offsets(9, [3, 20 * SHORT, 5, 1, 1, 1]), 22 * SHORT, 2),
         (offsets(2 * SHORT, [0; 9]), 5 * SHORT, 2),
@@ -123,7 +123,7 @@ fn few_short_tiles_are_few_launches() -> Result<()> {
         (offsets(5, [4 * SHORT - 1; 16]), most + 1, 7),
         (offsets(5, [4 * SHORT; 15]), most, 6),
     ] {
-        // On any boundary, either side.
+        // Either side is on any boundary.
         for (from, to) in [(0, 0), (1, 3)] {
             let stream = stream()?;
             let x = values::<u32>(len + from, len as u64);
@@ -156,7 +156,7 @@ fn few_short_tiles_are_few_launches() -> Result<()> {
 #[test]
 fn items_and_values_of_any_size() -> Result<()> {
     let stream = stream()?;
-    // With few segments in many tiles, and many in few.
+    // There are few segments in many tiles, and many segments in few tiles.
     for offsets in
         [offsets(3, [20_000, 10, 1, 25_000]), offsets(3, [700, 10, 1, 0, 300, 2000, 5, 1, 900, 90, 800, 400])]
     {
@@ -198,7 +198,7 @@ fn items_and_values_of_any_size() -> Result<()> {
 #[test]
 fn a_few_segments_sanitize() -> Result<()> {
     for stream in streams()? {
-        // By two launches, and by more.
+        // The sorts take two launches, and more.
         for offsets in [offsets(2, [0, 3, 300, 20, 1, 0, TILE, 7]), offsets(2, [9, 2 * TILE])] {
             let len = offsets[offsets.len() - 1] as usize + 3;
             let x = values::<u32>(len, 1);
@@ -243,7 +243,7 @@ fn a_graph_sorts_again_and_a_workspace_is_enough() -> Result<()> {
         let before = stream.device().counters();
         segmented_sort(Run::on(&stream).with(&mut workspace), &x, &at, Less, &mut out)?;
         let counted = stream.device().counters().since(before);
-        // A GPU counts what the other tests do at the same time, too.
+        // A GPU also counts the launches of other tests at the same time.
         if !stream.device().is_gpu() {
             assert_eq!((counted.allocations, counted.synchronizations), (0, 0));
         }

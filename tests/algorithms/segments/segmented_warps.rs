@@ -1,4 +1,4 @@
-//! Scans of few items' segments, in one launch: some lanes, a warp or a block have a segment each.
+//! Tests scans of the segments of few items, in one launch. Each segment has some lanes, a warp or a block.
 
 use kernel_primitives::algorithms::{Parameter, Run, Tuning, segmented_exclusive_scan, segmented_inclusive_scan};
 use kernel_primitives::functor::{Add, BinaryFn};
@@ -10,12 +10,13 @@ use crate::kernels::{AddEach, Compose, Map};
 use crate::segments::segmented::{offsets, sums, tiles};
 use crate::support::{stream, streams, values};
 
-/// Items of four bytes that a lane has under way, those of the longest segment of a warp, and those that a block has under way.
+/// The number of items of four bytes that a lane has in flight. The next constants are the items of the longest segment of a warp, and the
+/// items that a block has in flight.
 const LANE: usize = LONGEST / 64;
 const LONGEST: usize = segment_scan_warp_items::<Span<u32>>();
 const BLOCK: usize = SEGMENT_SCAN_WARPS_THREADS * LANE;
 
-/// The power of two of lanes, of scans that are not of tiles.
+/// Returns the logarithm of the number of lanes, for scans without tiles.
 fn lane_bits(len: usize, offsets: &[u32]) -> u32 {
     segment_scan_lane_bits::<Span<u32>>(len, offsets.len()).expect("some lanes have a segment")
 }
@@ -34,7 +35,7 @@ fn lanes_are_as_many_as_segments_are_long() {
         (LONGEST * 3 + 1, 4, Some(8)),
         (2 * BLOCK, 1, Some(8)),
         (2 * BLOCK * 7, 8, Some(8)),
-        // Too long on average, or too many.
+        // Segments are too long on average, or there are too many items.
         (2 * BLOCK + 1, 1, None),
         (2 * BLOCK * 7 + 1, 8, None),
         (0, 8192, Some(0)),
@@ -44,13 +45,13 @@ fn lanes_are_as_many_as_segments_are_long() {
     ] {
         assert_eq!(bits(len, offsets), expected, "{len} items, {offsets} offsets");
     }
-    // Of bytes a lane has two vectors of 16 under way.
+    // For bytes, a lane has two vectors of 16 in flight.
     assert_eq!(segment_scan_lane_bits::<Span<u8>>(160, 11), Some(0));
     assert_eq!(segment_scan_lane_bits::<Span<u8>>(161, 11), Some(1));
     assert_eq!(segment_scan_warp_items::<Span<[u64; 16]>>(), 64);
 }
 
-/// Compares both scans, of an input and an output that begin anywhere in a vector.
+/// Compares both scans of an input and an output that begin anywhere in a vector.
 fn check(stream: &Stream, offsets: &[u32], after: usize, (from, to): (usize, usize)) -> Result<()> {
     let len = offsets[offsets.len() - 1] as usize + after;
     let x = values::<u32>(from + len, len as u64);
@@ -67,8 +68,8 @@ fn check(stream: &Stream, offsets: &[u32], after: usize, (from, to): (usize, usi
     Ok(())
 }
 
-/// Among short segments, of which each has so many lanes, there are those of the most items for these lanes, for a warp and for one part of
-/// a block, and of one more; empty ones; and one of several parts of a block.
+/// Each of the short segments has this number of lanes. Others have the most items for these lanes, for a warp and for one part of a block,
+/// or one item more. There are also empty segments, and one of several parts of a block.
 #[test]
 fn segments_of_any_lengths_have_any_number_of_lanes() -> Result<()> {
     let stream = stream()?;
@@ -109,7 +110,7 @@ fn blocks_have_a_segment_each() -> Result<()> {
     Ok(())
 }
 
-/// Where segments begin and end in a vector, and where the input and the output do.
+/// Segments begin and end anywhere in a vector, and so do the input and the output.
 #[test]
 fn segments_begin_anywhere_in_a_vector() -> Result<()> {
     let stream = stream()?;
@@ -124,7 +125,7 @@ fn segments_begin_anywhere_in_a_vector() -> Result<()> {
     Ok(())
 }
 
-/// Vectors of 16, 8, 4 and 2 items, and of one, of which 8, 4, 2 or 1 are under way.
+/// Vectors have 16, 8, 4, 2 and one item, of which 8, 4, 2 or 1 are in flight.
 #[test]
 fn items_of_each_size_are_scanned_without_a_chain_sanitize() -> Result<()> {
     let stream = stream()?;
@@ -178,8 +179,8 @@ fn segments_of_items_that_are_computed_are_scanned() -> Result<()> {
     Ok(())
 }
 
-/// Also on the other emulators: the lanes of one run in random order, and are checked for races. Of long segments with a block each, of
-/// those with a warp, and of short ones.
+/// This also runs on the other emulators. The lanes of one run in random order, and are checked for races. Long segments have a block each,
+/// others have a warp, and there are short ones.
 #[test]
 fn lanes_keep_the_order_of_an_operator_that_does_not_commute_sanitize() -> Result<()> {
     let warp = segment_scan_warp_items::<Span<Map<u32>>>();
@@ -209,7 +210,7 @@ fn lanes_keep_the_order_of_an_operator_that_does_not_commute_sanitize() -> Resul
     Ok(())
 }
 
-/// A lane reads items of other segments beside its own in a vector.
+/// In a vector, a lane reads items of other segments beside its own.
 #[test]
 fn not_a_number_stays_in_its_segment() -> Result<()> {
     let stream = stream()?;
@@ -227,7 +228,7 @@ fn not_a_number_stays_in_its_segment() -> Result<()> {
     Ok(())
 }
 
-/// Of a block each, of lanes, and hidden among empty segments.
+/// Segments have a block each, or lanes, or are hidden among empty segments.
 #[test]
 fn wrong_offsets_of_few_items_are_faults() -> Result<()> {
     let mut hidden = vec![4; 5000];
@@ -257,7 +258,7 @@ fn wrong_offsets_of_few_items_are_faults() -> Result<()> {
     Ok(())
 }
 
-/// By tiles, and as of few items: below zero, just after the input, and as great as they can be.
+/// This runs by tiles, and as for few items. Offsets are below zero, just after the input, and as large as possible.
 #[test]
 fn offsets_of_each_type_that_no_input_has_are_faults() -> Result<()> {
     let tuning = tiles()?;
@@ -286,7 +287,7 @@ fn offsets_of_each_type_that_no_input_has_are_faults() -> Result<()> {
     Ok(())
 }
 
-/// It takes neither temporary memory nor a workspace. The lanes are those of the lengths at the capture, whatever segments there are later.
+/// It takes neither temporary memory nor a workspace. The number of lanes comes from the lengths at the capture, for any later segments.
 #[test]
 fn a_graph_has_any_segments_and_no_memory() -> Result<()> {
     let device = Device::emulator();
@@ -320,10 +321,10 @@ fn a_graph_has_any_segments_and_no_memory() -> Result<()> {
     Ok(())
 }
 
-/// Those of more than one tile take memory for the chain.
+/// If there is more than one tile, the scan takes memory for the chain.
 #[test]
 fn a_tuning_value_says_how_many_items_need_no_chain() -> Result<()> {
-    // Not a GPU, whose counts all tests share.
+    // This is not a GPU, because all tests share its counts.
     let device = Device::emulator();
     let stream = device.stream()?;
     let (len, mut tuning) = (30_000, Tuning::of(&device)?.clone());

@@ -1,4 +1,4 @@
-//! Merges, against a stable sort of both inputs.
+//! Tests merges against a stable sort of both inputs.
 
 use kernel_primitives::algorithms::{merge, merge_pairs};
 use kernel_primitives::element::SortKey;
@@ -10,10 +10,10 @@ use kernel_primitives::{Error, Result, bf16, f16};
 use crate::kernels::Order;
 use crate::support::{stream, streams, values};
 
-/// Of four-byte items.
+/// The number of items of a tile of four-byte items.
 const TILE: usize = merge_tile_items(4, 0);
 
-/// Sorted numbers, with as many different ones as `most` says.
+/// Returns sorted numbers. `most` limits the number of different ones.
 fn sorted(len: usize, most: u32, seed: u64) -> Vec<u32> {
     let mut x: Vec<u32> = values::<u32>(len, seed).into_iter().map(|x| x % most).collect();
     x.sort_unstable();
@@ -63,7 +63,7 @@ fn equal_items_of_the_first_come_first_and_stay_in_order() -> Result<()> {
     Ok(())
 }
 
-/// Also tiles that have both zeros or NaN, which `<` does not order, and tiles that have none.
+/// There are also tiles with both zeros or NaN, which `<` does not order, and tiles without them.
 #[test]
 fn floats_are_merged_in_their_total_order() -> Result<()> {
     let stream = stream()?;
@@ -97,7 +97,7 @@ fn floats_are_merged_in_their_total_order() -> Result<()> {
     Ok(())
 }
 
-/// Of floats that `<` compares, too, from any boundary.
+/// There are also floats that `<` compares, from any boundary.
 #[test]
 fn values_of_equal_floats_stay_in_their_order() -> Result<()> {
     let stream = stream()?;
@@ -182,7 +182,8 @@ fn more_items_than_can_be_counted_are_refused() -> Result<()> {
     Ok(())
 }
 
-/// Of each size and kind of bits: shares of threads that are whole, cut short and empty, and vectors on boundaries and off them.
+/// There are keys of each size and kind of bits. Shares of threads are whole, cut short and empty, and vectors are on boundaries and off
+/// them.
 #[test]
 fn keys_of_each_type_are_merged_in_both_directions() -> Result<()> {
     let stream = stream()?;
@@ -239,7 +240,7 @@ fn keys_of_each_type_are_merged_in_both_directions() -> Result<()> {
     Ok(())
 }
 
-/// A device that takes subnormal floats for zeros would lose their bits.
+/// A device that takes subnormal floats as zeros would lose their bits.
 #[test]
 fn subnormal_floats_keep_their_bits() -> Result<()> {
     for stream in streams()? {
@@ -261,7 +262,7 @@ fn subnormal_floats_keep_their_bits() -> Result<()> {
     Ok(())
 }
 
-/// The ends of both runs are of floats that `<` compares, and what is between them is not; also keys of a byte, sixteen to a vector.
+/// The ends of both runs are floats that `<` compares, and the floats between are not. There are also keys of a byte, sixteen in a vector.
 #[test]
 fn floats_and_bytes_in_no_order_do_no_harm() -> Result<()> {
     let stream = stream()?;

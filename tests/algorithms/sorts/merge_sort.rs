@@ -1,4 +1,4 @@
-//! Sorts by comparators, against the standard library's stable sort.
+//! Tests sorts by comparators against the standard library's stable sort.
 
 use kernel_primitives::algorithms::{Parameter, Run, Tuning, Workspace, sort_by, sort_pairs_by};
 use kernel_primitives::functor::{Greater, Less};
@@ -10,11 +10,11 @@ use crate::kernels::{ByB, ByFirst, Flagged, Order, Sixteen, Twelve};
 use crate::support::{stream, streams, values};
 use crate::{at, in_order};
 
-/// Of four-byte keys.
+/// The number of items of a tile of four-byte keys.
 const TILE: usize = merge_sort_tile_items(4, 0);
 
-/// Around what a block sorts; and of no pass of merges after that, of one, of two and of three, of which the last run of the first two is
-/// alone.
+/// Lengths near the items that a block sorts, and lengths with no pass of merges after that, one pass, two and three passes. In the first
+/// two passes, the last run is alone.
 const LENGTHS: [usize; 15] = [
     0,
     1,
@@ -33,7 +33,7 @@ const LENGTHS: [usize; 15] = [
     4 * TILE + 5,
 ];
 
-/// Keys that sorts are known to go wrong with, by turns.
+/// Returns keys of several kinds that are difficult for sorts.
 fn keys(len: usize, kind: usize) -> Vec<u32> {
     let random = values::<u32>(len, kind as u64 + 1);
     match kind % 5 {
@@ -49,7 +49,7 @@ fn keys(len: usize, kind: usize) -> Vec<u32> {
 fn keys_of_any_length_and_kind_are_sorted() -> Result<()> {
     let stream = stream()?;
     for (k, len) in LENGTHS.into_iter().enumerate() {
-        // On any boundary, either side.
+        // Either side is on any boundary.
         let (x, from, to) = (keys(len + 4, k), k % 5, k % 4);
         let from = from.min(4);
         let buffer = stream.buffer_from(&x)?;
@@ -140,7 +140,7 @@ fn items_and_values_of_any_size() -> Result<()> {
     Ok(())
 }
 
-/// −0 before +0 and NaN last, or all the other way round.
+/// −0 is before +0 and NaN is last, or all of this is the other way round.
 #[test]
 fn floats_are_in_their_total_order() -> Result<()> {
     let stream = stream()?;
@@ -195,7 +195,7 @@ fn keys_and_pairs_of_two_tiles_are_sorted_sanitize() -> Result<()> {
     Ok(())
 }
 
-/// Tiles of merges that are of one run, from and to any boundary, with values of another size.
+/// Tiles of merges have only one run, from and to any boundary, with values of another size.
 #[test]
 fn runs_one_behind_the_other_are_in_order_sanitize() -> Result<()> {
     let stream = stream()?;
@@ -218,8 +218,8 @@ fn runs_one_behind_the_other_are_in_order_sanitize() -> Result<()> {
     Ok(())
 }
 
-/// More tiles than search for themselves, of which a tuning value makes few; and more than a block of the search has threads. Tiles of
-/// items of forty bytes are small.
+/// There are more tiles than search for themselves, because a tuning value makes this number small. There are also more than a block of the
+/// search has threads. Tiles of items of forty bytes are small.
 #[test]
 fn more_tiles_than_search_for_themselves_are_sorted() -> Result<()> {
     let stream = stream()?;
@@ -246,7 +246,7 @@ fn a_graph_sorts_again_and_again_and_a_workspace_is_enough() -> Result<()> {
     let before = stream.device().counters();
     sort_by(Run::on(&stream).with(&mut workspace), &from, Less, &mut out)?;
     let counted = stream.device().counters().since(before);
-    // A GPU counts what the other tests do at the same time, too.
+    // A GPU also counts the launches of other tests at the same time.
     if !stream.device().is_gpu() {
         assert_eq!((counted.allocations, counted.synchronizations), (0, 0));
     }

@@ -1,4 +1,4 @@
-//! Sorts and what takes or gives sorted items.
+//! Tests sorts, and algorithms that take or return sorted items.
 
 mod merge;
 mod merge_sort;

@@ -1,4 +1,4 @@
-//! Binary searches, against `partition_point`.
+//! Tests binary searches against `partition_point`.
 
 use kernel_primitives::algorithms::{lower_bound, upper_bound};
 use kernel_primitives::input::counting;
@@ -13,7 +13,7 @@ macro_rules! searches {
         fn $name() -> Result<()> {
             let stream = stream()?;
             for (k, len) in [0, 1, 2, 3, 31, 1000, 4097].into_iter().enumerate() {
-                // So few values that many are there several times.
+                // There are so few values that many occur several times.
                 let numbers = |len, seed| values::<u32>(len, seed).iter().map(|&$x| $of).collect::<Vec<$t>>();
                 let (all, queries) = (numbers(len, k as u64), numbers(3000, 100));
                 let sorted = at(&all, &in_order(len, &|i, j| all[i].partial_cmp(&all[j]).expect("no NaN")));

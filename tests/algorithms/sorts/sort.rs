@@ -1,4 +1,4 @@
-//! Sorts of whole buffers, against the standard library's.
+//! Tests sorts of whole buffers against the standard library's sorts.
 
 use std::cmp::Reverse;
 
@@ -11,10 +11,10 @@ use crate::kernels::{Flagged, Sixteen};
 use crate::support::{stream, streams, values};
 use crate::{at, in_order};
 
-/// Of four-byte keys.
+/// The number of items of a tile of four-byte keys.
 const TILE: usize = sort_tile_items(4, 0);
 
-/// Keys that sorts are known to go wrong with, by turns.
+/// Returns keys of several kinds that are difficult for sorts.
 fn keys(len: usize, kind: usize) -> Vec<u32> {
     let random = values::<u32>(len, kind as u64 + 1);
     match kind % 6 {
@@ -27,7 +27,7 @@ fn keys(len: usize, kind: usize) -> Vec<u32> {
     }
 }
 
-/// What a sort by some of the bits gives: the indices, in order.
+/// Returns the result of a sort by some of the bits: the indices, in order.
 fn sorted_by<K: SortKey>(keys: &[K], bits: std::ops::Range<u32>, descending: bool) -> Vec<u32>
 where
     u64: From<<K as SortKey>::Bits>,
@@ -42,12 +42,12 @@ where
     })
 }
 
-/// Equality of all bits, without the printing of long vectors.
+/// Compares all bits, without printing long vectors.
 fn same<K: SortKey>(found: &[K], expected: &[K]) -> bool {
     found.len() == expected.len() && found.iter().zip(expected).all(|(a, b)| a.to_sort_bits() == b.to_sort_bits())
 }
 
-/// Around one tile; and of so many that the last one looks twice at those before it.
+/// The lengths are near one tile. There are also so many tiles that the last one looks twice at the tiles before it.
 #[test]
 fn keys_of_any_length_and_kind_are_sorted() -> Result<()> {
     let stream = stream()?;
@@ -112,7 +112,7 @@ fn a_range_of_bits_is_sorted_and_the_rest_is_not_looked_at() -> Result<()> {
     Ok(())
 }
 
-/// By each type's order, −0 before +0 and NaN last, in one tile and in several. Of `bool` the net has sorts.
+/// Each type has its order, with −0 before +0 and NaN last, in one tile and in several. The net has sorts of `bool`.
 #[test]
 fn every_type_of_key_is_sorted_either_way() -> Result<()> {
     let stream = stream()?;

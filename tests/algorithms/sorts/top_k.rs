@@ -1,4 +1,4 @@
-//! The first few of many, against a stable sort.
+//! Tests the first few items of many against a stable sort.
 
 use kernel_primitives::algorithms::{Parameter, Run, Tuning, Workspace, top_k, top_k_pairs};
 use kernel_primitives::functor::{Greater, Less};
@@ -10,7 +10,7 @@ use crate::kernels::Sixteen;
 use crate::support::{stream, streams, values};
 use crate::{at, in_order};
 
-/// Floats that searches are known to go wrong with, by turns.
+/// Returns floats of several kinds that are difficult for searches.
 fn floats(len: usize, kind: usize) -> Vec<f32> {
     let random = values::<u32>(len, kind as u64 + 1);
     let special = [0.0f32, -0.0, f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1e-40, -1e-40];
@@ -24,7 +24,7 @@ fn floats(len: usize, kind: usize) -> Vec<f32> {
     }
 }
 
-/// The places of the first `k`, of equal ones the first.
+/// Returns the places of the first `k` items. Of equal items, the first ones count.
 fn first<K: SortKey>(x: &[K], k: usize, greatest: bool) -> Vec<u32> {
     let mut places = in_order(x.len(), &|i, j| {
         let order = x[i].to_sort_bits().cmp(&x[j].to_sort_bits());
@@ -38,7 +38,7 @@ fn same(found: &[f32], expected: &[f32]) -> bool {
     found.len() == expected.len() && found.iter().zip(expected).all(|(a, b)| a.to_bits() == b.to_bits())
 }
 
-/// Both ways, with and without places, behind `skip` items.
+/// Checks both directions, with and without places, after `skip` items.
 fn check(stream: &Stream, x: &[f32], skip: usize, k: usize) -> Result<()> {
     let buffer = stream.buffer_from(x)?;
     let (x, len) = (&x[skip..], x.len() - skip);
@@ -58,8 +58,8 @@ fn check(stream: &Stream, x: &[f32], skip: usize, k: usize) -> Result<()> {
     Ok(())
 }
 
-/// A block has eight tiles at least, and in an emulator that checks there are two at most: each has as many of these tiles, or the first one
-/// has one more.
+/// Lengths for two blocks. A block has at least eight tiles, and a checked emulator has at most two blocks. Both have the same number of
+/// tiles, or the first block has one more.
 const OF_TWO_BLOCKS: [usize; 2] = [17 * TOP_K_TILE + 5, 19 * TOP_K_TILE - 3];
 
 #[test]
@@ -75,7 +75,7 @@ fn of_inputs_of_any_length_and_kind() -> Result<()> {
     Ok(())
 }
 
-/// Of which the last is not whole, and has fewer items than are found.
+/// The last tile is not whole, and has fewer items than are found.
 #[test]
 fn of_more_tiles_than_a_block_has() -> Result<()> {
     let stream = stream()?;
@@ -85,7 +85,7 @@ fn of_more_tiles_than_a_block_has() -> Result<()> {
     Ok(())
 }
 
-/// Bursts of better items, of which a block with many tiles has no room for all at once.
+/// There are bursts of better items. A block with many tiles has no room for all of them at once.
 #[test]
 fn bursts_of_winners_are_kept() -> Result<()> {
     let stream = stream()?;
@@ -108,7 +108,7 @@ fn bursts_of_winners_are_kept() -> Result<()> {
         assert!(places.to_vec()? == expected, "the places of the greatest {k}");
         Ok(())
     };
-    // In whichever order a block goes through its tiles, some burst comes after those that have left half of the room.
+    // In any order of a block's tiles, some burst comes after bursts that have left half of the room.
     for tiles in [15, 16] {
         for second in 1..tiles {
             for third in [second + 1, (second + tiles / 2) % tiles, tiles - second] {
@@ -138,7 +138,7 @@ fn bursts_of_winners_are_kept() -> Result<()> {
     Ok(())
 }
 
-/// A merge sort that keeps them.
+/// A merge sort keeps these items.
 #[test]
 fn of_more_than_a_block_has_room_for() -> Result<()> {
     let stream = stream()?;
@@ -203,7 +203,7 @@ fn a_workspace_is_enough_and_nobody_waits() -> Result<()> {
         let before = stream.device().counters();
         top_k(Run::on(&stream).with(&mut workspace), &x, k, Greater, &mut out)?;
         let counted = stream.device().counters().since(before);
-        // A GPU counts what the other tests do at the same time, too.
+        // A GPU also counts the launches of other tests at the same time.
         if !stream.device().is_gpu() {
             assert_eq!((counted.allocations, counted.synchronizations), (0, 0));
         }
@@ -232,7 +232,7 @@ fn misuse_is_refused() -> Result<()> {
     Ok(())
 }
 
-/// Of one block, of several, and more than they find.
+/// There is one block, there are several, and there are more items than blocks find.
 #[test]
 fn of_truths() -> Result<()> {
     let stream = stream()?;
