@@ -10,11 +10,11 @@ thread_local! {
 }
 
 fn note(bytes: usize) {
-    // At a thread's end there is none any more.
+    // At the end of a thread, it no longer exists.
     let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(bytes)));
 }
 
-// SAFETY: the system's allocator does the work; what is noted needs no memory.
+// SAFETY: the system's allocator does the work. The record needs no memory.
 unsafe impl GlobalAlloc for Watching {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size());
@@ -43,7 +43,7 @@ unsafe impl GlobalAlloc for Watching {
 #[global_allocator]
 static ALLOCATOR: Watching = Watching;
 
-/// What `f` gives, and the bytes of its largest request for memory.
+/// Returns the result of `f`, and the bytes of its largest request for memory.
 pub(crate) fn largest<T>(f: impl FnOnce() -> T) -> (T, usize) {
     LARGEST.set(0);
     let value = f();

@@ -1,8 +1,8 @@
-//! Damaged input: what is valid with random mistakes, and random bytes.
+//! Damaged input: valid input with random mistakes, and random bytes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Numbers that are too large for something.
+/// Numbers that are too large in some places.
 const NUMBERS: [&str; 10] = [
     "0",
     "-1",
@@ -52,7 +52,7 @@ impl Damage {
         z ^ z >> 31
     }
 
-    /// A number below `end`, which is not 0.
+    /// Returns a number below `end`, which is not 0.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
@@ -61,7 +61,7 @@ impl Damage {
         all[self.below(all.len())]
     }
 
-    /// A number of any size: small ones, powers of two and their neighbours, and any.
+    /// Returns a number of any size: a small one, a power of two or a neighbour of one, or any number.
     pub(crate) fn number(&mut self) -> u64 {
         match self.below(4) {
             0 => self.below(10) as u64,
@@ -71,12 +71,12 @@ impl Damage {
         }
     }
 
-    /// Random bytes.
+    /// Returns random bytes.
     pub(crate) fn bytes(&mut self, most: usize) -> Vec<u8> {
         (0..self.below(most + 1)).map(|_| self.next() as u8).collect()
     }
 
-    /// One of the valid inputs with a few mistakes; now and then random bytes instead. `words` are what the format knows.
+    /// Returns one of the valid inputs with a few mistakes, or sometimes random bytes. `words` are the words of the format.
     pub(crate) fn damaged(&mut self, valid: &[&[u8]], words: &[&str]) -> Vec<u8> {
         if self.below(16) == 0 {
             return self.bytes(400);
@@ -103,7 +103,7 @@ impl Damage {
                 }
                 return;
             }
-            // In place of a number that is there, if any is.
+            // This replaces a number of the input, if there is one.
             5 | 6 => {
                 let digit = |i: &usize| bytes[*i].is_ascii_digit();
                 let digits: Vec<usize> = (0..bytes.len()).filter(digit).collect();
@@ -117,7 +117,7 @@ impl Damage {
             }
             7 => self.one_of(&BYTES).to_vec(),
             8 | 9 if !words.is_empty() => self.one_of(words).as_bytes().to_vec(),
-            // Deep nesting, or a long line.
+            // This adds deep nesting, or a long line.
             10 => self.one_of(&["{", "[", "(", "}", "x", "0", "/*", "\""]).repeat(1 << self.below(14)).into_bytes(),
             _ => {
                 let other = self.one_of(valid);
@@ -130,17 +130,17 @@ impl Damage {
     }
 }
 
-/// How many inputs a property is tried with: `KERNEL_PRIMITIVES_NET_CASES` asks for more.
+/// Returns the number of inputs of a property. `KERNEL_PRIMITIVES_NET_CASES` sets a larger number.
 pub(crate) fn cases(few: u64) -> u64 {
     std::env::var("KERNEL_PRIMITIVES_NET_CASES").map_or(few, |cases| cases.parse().expect("a number of cases"))
 }
 
-/// The inputs of a test begin here: `KERNEL_PRIMITIVES_NET_SEED` asks for others.
+/// Returns the number at which the inputs of a test begin. `KERNEL_PRIMITIVES_NET_SEED` sets another number.
 pub(crate) fn seed() -> u64 {
     std::env::var("KERNEL_PRIMITIVES_NET_SEED").map_or(1, |seed| seed.parse().expect("a seed"))
 }
 
-/// Tries a property with many inputs. Names the one at which it panics, or which it says is wrong.
+/// Tries a property with many inputs. Names the input for which it panics, or for which it returns an error.
 pub(crate) fn try_all<T: std::fmt::Debug>(
     few: u64,
     input: impl Fn(&mut Damage) -> T,

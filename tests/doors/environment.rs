@@ -1,4 +1,4 @@
-//! Environment variables that are set to what they cannot be: each names itself in an error.
+//! Tests environment variables with values that are not possible. The error names the variable.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,7 +9,7 @@ use kernel_primitives::algorithms::{TUNING_VARIABLE, Tuning};
 
 use crate::damage::{Damage, cases, seed};
 
-/// What another process prints that has these variables.
+/// Returns the output of another process that has these variables.
 fn printed(variables: &[(&str, OsString)]) -> String {
     let output = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "environment::opens_the_device", "--nocapture"])
@@ -25,7 +25,7 @@ fn printed(variables: &[(&str, OsString)]) -> String {
     text
 }
 
-/// What a process with another environment does.
+/// Runs in a process with another environment.
 #[test]
 fn opens_the_device() {
     if std::env::var_os("DOORS_CHILD").is_none() {
@@ -105,7 +105,7 @@ fn damaged_values_are_an_error_or_open_a_device() {
         let mut damage = Damage::new(seed().wrapping_add(case));
         let mut value = |valid: &[&[u8]]| {
             let mut bytes = damage.damaged(valid, &["gpu:", "emulator", "checked", "auto", "0"]);
-            // As the system demands.
+            // The system does not allow zero bytes.
             bytes.retain(|&byte| byte != 0);
             bytes.truncate(1 << 12);
             OsString::from_vec(bytes)

@@ -1,8 +1,8 @@
-//! What reads bytes and text that the library has not written: each is given damaged input and must say what is wrong with it, or
-//! come to a value that is valid. It must not panic, nor take more memory than the input is worth.
+//! Tests readers of bytes and text that the library has not written. Each gets damaged input. It must say what is wrong with the input, or
+//! return a valid value. It must not panic, and it must not take more memory than the input justifies.
 //!
-//! `KERNEL_PRIMITIVES_NET_CASES` sets the number of inputs of each property, `KERNEL_PRIMITIVES_NET_SEED` chooses others. Readers of
-//! `primitives-build` are tested beside them, with the same [damage].
+//! `KERNEL_PRIMITIVES_NET_CASES` sets the number of inputs of each property, and `KERNEL_PRIMITIVES_NET_SEED` chooses other inputs. Readers
+//! of `primitives-build` are tested beside them, with the same [damage].
 
 #![allow(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! The reader of Matrix Market files.
+//! Tests the reader of Matrix Market files.
 
 use kernel_primitives::algorithms::Coo;
 use kernel_primitives::{Complex, Error};
@@ -37,7 +37,7 @@ fn damaged_files_have_errors_or_matrices_that_hold_what_they_say() {
         |damage| Shown(damage.damaged(&VALID, &WORDS)),
         |Shown(bytes)| {
             let (read, bytes_of_largest) = largest(|| Coo::<Complex<f64>>::read_matrix_market(&bytes[..]));
-            // A line, which doubles as it grows, or a triplet and its mirror image for each six bytes, doubled too.
+            // This is a line, whose memory doubles when it grows, or a triplet and its mirror image for every six bytes, doubled, too.
             let most = (1 << 18) + 2 * 2 * 16 * (bytes.len() / 3);
             if bytes_of_largest > most {
                 return Err(format!("{bytes_of_largest} bytes were asked for"));

@@ -1,4 +1,4 @@
-//! The library's reader of `.npy` files.
+//! Tests the library's reader of `.npy` files.
 
 use kernel_primitives::Error;
 use kernel_primitives::interop::npy::{NpyArray, NpyHeader};
@@ -10,7 +10,7 @@ use crate::damage::{Shown, try_all};
 #[allow(dead_code, reason = "of the example")]
 mod data;
 
-/// A file with this header, for which the magic bytes and the length are right, and these elements.
+/// Makes a file with this header and these elements. The magic bytes and the length are right.
 fn file(header: &str, data: &[u8]) -> Vec<u8> {
     let length = (header.len() as u16).to_le_bytes();
     [&b"\x93NUMPY\x01\x00"[..], &length, header.as_bytes(), data].concat()
@@ -149,7 +149,7 @@ fn damaged_files_are_an_error_or_an_array_of_its_shape() {
     );
 }
 
-/// The quickstart's files have a mean.
+/// The test uses the quickstart's files, which have a mean.
 #[test]
 fn a_series_is_of_finite_floats() {
     let read = |descr: &str, shape: &str, data: &[u8]| {

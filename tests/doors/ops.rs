@@ -1,4 +1,4 @@
-//! Descriptors and plans of operators, of which any number may be wrong.
+//! Tests descriptors and plans of operators, in which any number may be wrong.
 
 use kernel_primitives::expr::{DType, MAX_RANK};
 use kernel_primitives::ops::{Memory, Operator, Plan, TensorDesc};
@@ -6,7 +6,7 @@ use kernel_primitives::{Device, Error, Result};
 
 use crate::damage::{Damage, try_all};
 
-/// Bytes of the memory that plans run in.
+/// The number of bytes of the memory that plans run in.
 const BYTES: usize = 1 << 12;
 
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ impl Operand {
     }
 }
 
-/// Mostly small numbers; now and then any.
+/// Makes an operand of mostly small numbers, and sometimes any numbers.
 fn operand(damage: &mut Damage, shape: &[usize], dtype: DType) -> Operand {
     let mut shape = shape.to_vec();
     let mut strides = vec![0isize; shape.len()];

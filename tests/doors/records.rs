@@ -1,4 +1,4 @@
-//! Records of faults, which come from a device: whatever their numbers are, they can be shown.
+//! Tests that records of faults, which come from a device, can be shown for any numbers.
 
 use kernel_primitives::simt::{Fault, FaultKind};
 

@@ -1,4 +1,4 @@
-//! How near results are to the exact transforms.
+//! Tests how near results are to the exact transforms.
 
 use kernel_primitives::algorithms::FftPlan;
 use kernel_primitives::{Complex, Device, EmulatorOptions, Result, Stream};
@@ -7,8 +7,8 @@ use crate::reference::{self, numbers, results, some_places, wide};
 use crate::support::stream;
 use crate::transforms::{Calls, with_little_memory};
 
-/// The root mean square error of transforms, in machine epsilons: of one, of which some results are looked at if there are many, or the
-/// average over many short ones.
+/// Returns the root mean square error of transforms, in machine epsilons. It is the error of one long transform, of which only some results
+/// are compared, or the average over many short transforms.
 fn error<T: Calls>(stream: &Stream, n: usize) -> Result<f64> {
     let arrays = (2048 / n).max(1);
     let plan = FftPlan::<T>::new(stream, &[arrays, n], &[1])?;
@@ -25,7 +25,7 @@ fn error<T: Calls>(stream: &Stream, n: usize) -> Result<f64> {
     Ok(x.chunks(n).zip(out.chunks(n)).map(error_of).sum::<f64>() / arrays as f64 / epsilon)
 }
 
-/// Asserts that errors are less than so many times the root of the logarithm of the length.
+/// Checks that errors are less than `times` the root of the logarithm of the length.
 fn check<T: Calls>(stream: &Stream, lens: &[usize], times: f64) -> Result<()> {
     let mut wrong = Vec::new();
     for &n in lens {
@@ -46,12 +46,12 @@ fn errors_grow_with_the_root_of_the_logarithm_of_the_length() -> Result<()> {
     check::<f64>(&stream, &lens, 0.5)
 }
 
-/// On the emulator without its checks, which change no number.
+/// The emulator runs without its checks, which change no number.
 #[test]
 fn millions_of_numbers_are_as_near() -> Result<()> {
     let stream = stream()?;
     if stream.device().is_gpu() {
-        // The second one takes three passes, which the emulator makes of shorter arrays in blocks with little memory.
+        // The second transform takes three passes. The emulator makes these for shorter arrays, in blocks with little memory.
         return check::<f32>(&stream, &[1 << 20, 1 << 23], 0.5);
     }
     let mut options = EmulatorOptions::default();
@@ -61,7 +61,7 @@ fn millions_of_numbers_are_as_near() -> Result<()> {
 
 #[test]
 fn three_passes_are_as_near() -> Result<()> {
-    // Of blocks with 1 KiB.
+    // Blocks have 1 KiB.
     let stream = with_little_memory(1 << 10)?;
     check::<f32>(&stream, &[1000, 1024, 2048, 4096], 0.5)?;
     check::<f32>(&stream, &[101, 1009], 0.9)

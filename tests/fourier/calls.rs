@@ -1,4 +1,4 @@
-//! Calls: inputs and outputs that are computed, workspaces, captures, and errors.
+//! Tests calls: computed inputs and outputs, workspaces, captures, and errors.
 
 use kernel_primitives::algorithms::{FftKind, FftPlan, Run, Workspace, fft, fft_by, fft_in_place, irfft, rfft};
 use kernel_primitives::functor::{Identity, Mul, NormSquared, of_pair};
@@ -13,7 +13,7 @@ use crate::support::{Random, stream};
 fn a_window_and_powers_are_of_the_same_pass() -> Result<()> {
     let stream = stream()?;
     let mut random = Random::new(1);
-    // Pairs are neighbours, or lie apart.
+    // The numbers of a pair are neighbours, or are apart.
     for (shape, axis) in [([1, 64], 1), ([1, 97], 1), ([1, 5000], 1), ([60, 3], 0), ([64, 3], 0), ([34, 3], 0)] {
         let plan = FftPlan::<f32>::new(&stream, &shape, &[axis])?;
         let n = plan.items();
@@ -38,7 +38,7 @@ fn a_window_and_powers_are_of_the_same_pass() -> Result<()> {
 #[test]
 fn real_inputs_and_outputs_may_be_in_another_order() -> Result<()> {
     let stream = stream()?;
-    // The places that a stride of two leaves out stay zero.
+    // The places that a stride of two leaves out are still zero.
     let every_second = |out: Vec<Complex<f64>>| -> Vec<Complex<f64>> {
         assert!(out.iter().skip(1).step_by(2).all(|&x| x == Complex::ZERO));
         out.into_iter().step_by(2).collect()
@@ -80,7 +80,7 @@ fn inputs_and_outputs_may_be_in_another_order() -> Result<()> {
     Ok(())
 }
 
-/// On the emulator, whose counters are this test's alone: those of a GPU count what other tests allocate, too.
+/// This runs on the emulator, whose counters belong to this test only. Those of a GPU also count the allocations of other tests.
 #[test]
 fn a_workspace_serves_the_next_call() -> Result<()> {
     let device = Device::emulator();

@@ -1,4 +1,4 @@
-//! Transforms of expressions, with expressions between them.
+//! Tests transforms of expressions, with expressions between them.
 
 use kernel_primitives::algorithms::{FftChain, FftKind, FftPath, FftPlan};
 use kernel_primitives::expr::{AxisSlice, ComplexExpr, ComplexOperand, ComplexTensor, Tensor, axis_index, cos};
@@ -10,7 +10,7 @@ use crate::support::stream;
 #[test]
 fn sanitize_a_window_a_product_and_the_inverse_follow_each_other() -> Result<()> {
     let stream = stream()?;
-    // Lines that a block holds, those with a large prime factor, and those of another axis than the last; and of one number.
+    // There are lines that a block holds, lines with a large prime factor, lines along another axis than the last, and lines of one number.
     for (shape, axis) in [([5, 48], 1), ([3, 37], 1), ([16, 6], 0), ([30, 1], 0), ([1, 1], 1), ([4, 1], 1)] {
         let n = shape[axis];
         let plan = FftPlan::<f32>::new(&stream, &shape, &[axis])?.scaled(1.0, 1.0 / n as f32);
@@ -30,13 +30,13 @@ fn sanitize_a_window_a_product_and_the_inverse_follow_each_other() -> Result<()>
         let response = wide(&response);
         spectra.iter_mut().enumerate().for_each(|(i, x)| *x *= response[at(i)]);
         let expected: Vec<_> = inverse(&spectra, &shape, &[axis]).iter().map(|x| x / n as f64).collect();
-        // A product between two transforms.
+        // The chain has a product between two transforms.
         assert_near(&wide(&out.to_vec()?), &expected, 3.0 * f64::from(f32::EPSILON), &(shape, axis));
     }
     Ok(())
 }
 
-/// Lines that a block holds, lines of several passes, and those of another axis than the last.
+/// There are lines that a block holds, lines of several passes, and lines along another axis than the last.
 #[test]
 fn expressions_may_read_the_target() -> Result<()> {
     let stream = stream()?;
@@ -81,7 +81,7 @@ fn lines_of_arrays_of_several_axes_have_indices() -> Result<()> {
     Ok(())
 }
 
-/// A line of one part of another tensor, backwards; a number for each line.
+/// The operands are a line of a part of another tensor, backwards, and a number for each line.
 #[test]
 fn operands_may_be_views_that_broadcast() -> Result<()> {
     let (stream, shape) = (stream()?, [3, 50]);
@@ -146,7 +146,7 @@ fn a_chain_says_whether_it_is_one_kernel() -> Result<()> {
     Ok(())
 }
 
-/// The kernels of a chain, and the calls that do the same.
+/// The test compares the kernels of a chain with the calls that do the same.
 #[test]
 fn a_chain_has_the_same_bits_on_every_run() -> Result<()> {
     let stream = stream()?;
@@ -166,7 +166,7 @@ fn a_chain_has_the_same_bits_on_every_run() -> Result<()> {
     Ok(())
 }
 
-/// The first call makes a plan's table for chains, and calls that are no single kernel take memory: the graph keeps both.
+/// The first call makes a plan's table for chains. Calls that are not a single kernel take memory. The graph keeps both.
 #[test]
 fn the_first_chain_of_a_plan_can_be_captured() -> Result<()> {
     let stream = stream()?;
@@ -216,7 +216,7 @@ fn errors_say_what_does_not_fit() -> Result<()> {
     let error = FftChain::new(&plan, &wrong).forward().assign(&x);
     assert!(matches!(error, Err(Error::Expression(_))), "{error:?}");
 
-    // Elements of the target at other places.
+    // These are elements of the target at other places.
     let back = x.re().slice((.., AxisSlice::from(..).by(-1)))?;
     let error = FftChain::new(&plan, ComplexExpr::real(&back)).forward().assign(&x);
     let kind = |error: Result<()>| match error {

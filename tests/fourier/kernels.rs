@@ -11,7 +11,7 @@ use kernel_primitives::prelude::*;
 
 pub use types::*;
 
-/// Items times a window.
+/// The input's items times a window.
 pub type Windowed = input::Map<Zip<Span<f32>, Span<f32>>, OfPair<Mul>>;
 
 instantiate!(

@@ -1,4 +1,4 @@
-//! What fits: arrays of more numbers than there is memory, blocks with little shared memory, lengths that no array has.
+//! Tests limits: arrays of more numbers than there is memory, blocks with little shared memory, and lengths that no array has.
 
 use kernel_primitives::algorithms::{FftKind, FftPlan, Run, Workspace, fft, fft_by, ifft_in_place, irfft, rfft};
 use kernel_primitives::functor::Identity;
@@ -13,7 +13,7 @@ use crate::transforms::with_little_memory;
 #[test]
 fn more_blocks_than_a_grid_has_are_an_error_with_their_number() -> Result<()> {
     let stream = stream()?;
-    // Lines of two numbers, 256 of them a block.
+    // Lines have two numbers, and a block has 256 lines.
     let plan = FftPlan::<f32>::new(&stream, &[1 << 41, 2], &[1])?;
     let len = plan.items();
     let error = fft_by(&stream, &plan, FftKind::Forward, constant(1.0f32, len), Identity, discard::<Complex<f32>>(len))
@@ -53,7 +53,7 @@ fn temporary_arrays_that_there_is_no_memory_for_are_an_error() -> Result<()> {
     Ok(())
 }
 
-/// A plan counts on the shared memory of the device that it is made for.
+/// A plan relies on the shared memory of the device that it is made for.
 #[test]
 fn a_plan_for_larger_blocks_is_an_error_of_the_launch() -> Result<()> {
     let (large, small) = (Device::emulator().stream()?, with_little_memory(1 << 10)?);
@@ -106,7 +106,7 @@ fn a_graph_runs_after_its_plan_is_gone() -> Result<()> {
         graph.launch(&stream)?;
         let found = wide(&out.to_vec()?);
         let (found, expected) = if items > 1000 {
-            // Some of the results.
+            // These are the places of some of the results.
             let places: Vec<usize> = (0..100).map(|i| 163 * i).collect();
             let found = places.iter().map(|&k| found[k]).collect();
             (found, crate::reference::results(&wide(&x), &places))

@@ -1,8 +1,8 @@
-//! Fourier transforms of arrays. Each test runs on the device that `KERNEL_PRIMITIVES_DEVICE` names, and compares with the sum of the
+//! Tests Fourier transforms of arrays. Each test runs on the device that `KERNEL_PRIMITIVES_DEVICE` names, and compares with the sum of the
 //! definition, in double precision.
 //!
 //! Tests with `sanitize` in their names are small, and cover each facility once, for tools that slow the device down.
-//! The name of this binary, `fourier`, is a part of its kernels' names: the build script knows it.
+//! The name of this binary, `fourier`, is a part of its kernels' names. The build script knows it.
 
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]
 

@@ -1,5 +1,5 @@
-//! Generated kernels beside compiled ones: which of them a plan takes, and that both give the same. The emulator has compiled ones alone,
-//! which are then compared with themselves.
+//! Tests generated and compiled kernels: which of them a plan takes, and that both give the same results. The emulator has only compiled
+//! kernels, which are then compared with themselves.
 
 use std::process::Command;
 
@@ -42,7 +42,7 @@ fn a_plan_tells_which_kernels_it_takes() -> Result<()> {
     Ok(())
 }
 
-/// The distance of two arrays, by the length of one.
+/// Returns the distance of two arrays, divided by the length of one.
 fn distance<T: ConvertTo<f64> + Copy>(a: &[Complex<T>], b: &[Complex<T>]) -> f64 {
     let parts = |x: &Complex<T>| -> [f64; 2] { [x.re.convert(), x.im.convert()] };
     let (mut difference, mut all) = (0.0, 0.0);
@@ -59,7 +59,7 @@ fn assert_same<T: Calls>(found: &[Complex<T>], expected: &[Complex<T>], what: &d
     assert_eq!(found.len(), expected.len());
 }
 
-/// All kinds of transforms of an array, by both kinds of kernels.
+/// Compares all kinds of transforms of an array by both kinds of kernels.
 fn compare<T: Calls>(stream: &Stream, shape: &[usize], axes: &[usize]) -> Result<()> {
     let plans = [FftPlan::<T>::new(stream, shape, axes)?, FftPlan::<T>::new(stream, shape, axes)?.compiled()];
     let x = numbers::<T>(plans[0].items(), 7);
@@ -79,7 +79,7 @@ fn compare<T: Calls>(stream: &Stream, shape: &[usize], axes: &[usize]) -> Result
     Ok(())
 }
 
-/// As [`compare`], of real arrays.
+/// Works as [`compare`], for real arrays.
 fn compare_real(stream: &Stream, shape: &[usize], axes: &[usize]) -> Result<()> {
     let plans = [FftPlan::<f32>::new(stream, shape, axes)?, FftPlan::<f32>::new(stream, shape, axes)?.compiled()];
     let x: Vec<f32> = numbers::<f32>(plans[0].items(), 8).into_iter().map(|x| x.re).collect();
@@ -112,7 +112,7 @@ fn both_paths_give_the_same() -> Result<()> {
     if !stream.device().is_gpu() {
         return Ok(());
     }
-    // One pass, several, and fused ones; rows, columns, planes.
+    // There are one pass, several passes and fused passes, along rows, columns and planes.
     for (shape, axes) in [
         (&[500, 8192][..], &[1][..]),
         (&[70, 1 << 14], &[1]),
@@ -145,7 +145,7 @@ fn both_paths_give_the_same() -> Result<()> {
     Ok(())
 }
 
-/// Whether the library has compiled kernels for a device, which its driver need not compile.
+/// Returns whether the library has compiled kernels for a device, so that its driver need not compile them.
 fn has_machine_code(device: &Device) -> bool {
     let Some((major, minor)) = device.properties().compute_capability else { return false };
     let images = map_binary::<f32, f32, Add, 4>::info().images();
@@ -165,7 +165,7 @@ fn a_driver_without_a_compiler_runs_compiled_kernels() -> Result<()> {
     if !has_machine_code(stream.device()) {
         return Ok(());
     }
-    // The driver reads its environment once. What it has compiled before counts as compiled.
+    // The driver reads its environment once. Kernels that it has compiled before count as compiled.
     let output = Command::new(std::env::current_exe().expect("this test"))
         .args(["--exact", "paths::a_driver_without_a_compiler_runs_compiled_kernels", "--nocapture"])
         .envs([(CHILD, "1"), ("CUDA_DISABLE_PTX_JIT", "1"), ("CUDA_CACHE_DISABLE", "1")])
@@ -225,7 +225,7 @@ fn compiled_kernels_replace_lines_without_memory() -> Result<()> {
     Ok(())
 }
 
-/// A plan's scale may change, and its kernels are captured as others are.
+/// A plan's scale may change, and its kernels are captured like other kernels.
 #[test]
 fn generated_kernels_are_scaled_and_captured() -> Result<()> {
     let stream = stream()?;

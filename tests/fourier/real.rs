@@ -1,4 +1,4 @@
-//! Transforms of real arrays.
+//! Tests transforms of real arrays.
 
 use kernel_primitives::algorithms::{FftPlan, fft, irfft, rfft};
 use kernel_primitives::element::FftFloat;
@@ -33,7 +33,7 @@ macro_rules! calls {
 }
 calls!(f32 f64);
 
-/// The half spectrum of a real array, the array from it, and the whole spectrum.
+/// Checks the half spectrum of a real array, the array from it, and the whole spectrum.
 fn check<T: Calls>(stream: &Stream, shape: &[usize], axes: &[usize]) -> Result<()> {
     let plan = FftPlan::<T>::new(stream, shape, axes)?;
     let count: usize = axes.iter().map(|&axis| shape[axis]).product();
@@ -54,7 +54,7 @@ fn check<T: Calls>(stream: &Stream, shape: &[usize], axes: &[usize]) -> Result<(
     assert_eq!(plan.half_items(), halved.len());
     assert_near(&wide(&spectrum.to_vec()?), &halved, epsilon, &("half", shape, axes));
 
-    // The exact half spectrum, rounded.
+    // This is the exact half spectrum, rounded.
     let narrow = |x: Complex<f64>| Complex { re: T::from_f64(x.re), im: T::from_f64(x.im) };
     let halved = stream.buffer_from(&halved.into_iter().map(narrow).collect::<Vec<_>>())?;
     let mut same = stream.buffer_zeroed::<T>(plan.items())?;
@@ -106,7 +106,7 @@ fn real_arrays_are_transformed_along_any_axes() -> Result<()> {
     Ok(())
 }
 
-/// Of several blocks, the last one with fewer lines.
+/// There are several blocks, and the last one has fewer lines.
 #[test]
 fn many_real_lines_are_transformed() -> Result<()> {
     let stream = stream()?;
@@ -116,7 +116,7 @@ fn many_real_lines_are_transformed() -> Result<()> {
     check::<f64>(&stream, &[32, 301], &[0])
 }
 
-/// The shared memory of the smallest blocks: lines of pairs fit, and whole lines do not.
+/// In the shared memory of the smallest blocks, lines of pairs fit, and whole lines do not.
 #[test]
 fn pairs_are_one_pass_where_whole_lines_are_two() -> Result<()> {
     let stream = with_little_memory(64 << 10)?;
@@ -142,7 +142,7 @@ fn little_shared_memory_changes_no_real_result() -> Result<()> {
     check::<f64>(&stream, &[3, 97, 2], &[0, 1])
 }
 
-/// The numbers that stand alone in a half spectrum are real in that of a real array.
+/// The numbers that have no partner in a half spectrum are real in the spectrum of a real array.
 #[test]
 fn imaginary_parts_that_no_real_array_has_do_not_count() -> Result<()> {
     let stream = stream()?;
@@ -164,7 +164,7 @@ fn imaginary_parts_that_no_real_array_has_do_not_count() -> Result<()> {
     Ok(())
 }
 
-/// Arrays that begin between two places that a pair of numbers may begin at.
+/// Arrays begin between two places at which a pair of numbers may begin.
 #[test]
 fn real_numbers_need_not_be_aligned_for_one_access() -> Result<()> {
     let stream = stream()?;

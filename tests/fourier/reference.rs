@@ -1,25 +1,25 @@
-//! What transforms must give, by the sum of the definition.
+//! The expected results of transforms, by the sum of the definition.
 
 use kernel_primitives::element::FftFloat;
 use kernel_primitives::{Complex, ConvertTo};
 
 use crate::support::Random;
 
-/// Complex numbers of a type whose parts are from −1 to 1.
+/// Returns complex numbers of a type, whose parts are from −1 to 1.
 pub fn numbers<T: FftFloat>(len: usize, seed: u64) -> Vec<Complex<T>> {
     let mut random = Random::new(seed);
     let mut unit = || T::from_f64(2.0 * random.unit() - 1.0);
     (0..len).map(|_| Complex { re: unit(), im: unit() }).collect()
 }
 
-/// In double precision.
+/// Converts numbers to double precision.
 pub fn wide<T: ConvertTo<f64> + Copy>(x: &[Complex<T>]) -> Vec<Complex<f64>> {
     x.iter().map(|x| Complex::new(x.re.convert(), x.im.convert())).collect()
 }
 
-/// `exp(-2πi * index / n)`, by the standard library's functions.
+/// Returns `exp(-2πi * index / n)`, by the standard library's functions.
 fn root(index: usize, n: usize) -> Complex<f64> {
-    // From the nearest quarter of a turn, so that the angle is small.
+    // The angle is measured from the nearest quarter of a turn, so that it is small.
     let quarter = (4 * index + n / 2) / n;
     let angle = (4 * index as i64 - (quarter * n) as i64) as f64 / n as f64 * std::f64::consts::FRAC_PI_2;
     let (sin, cos) = angle.sin_cos();
@@ -31,9 +31,9 @@ fn root(index: usize, n: usize) -> Complex<f64> {
     }
 }
 
-/// One result of the transform of a line, with the roots of unity of its length.
+/// Returns one result of the transform of a line. `roots` are the roots of unity of its length.
 fn result(x: &[Complex<f64>], roots: &[Complex<f64>], k: usize) -> Complex<f64> {
-    // The sum and what rounding takes from it (Neumaier), part by part.
+    // These are the sum and the rounding errors that it lost (Neumaier), part by part.
     let (mut sum, mut lost) = ([0.0f64; 2], [0.0f64; 2]);
     let mut at = 0;
     for x in x {
@@ -51,18 +51,18 @@ fn result(x: &[Complex<f64>], roots: &[Complex<f64>], k: usize) -> Complex<f64> 
     Complex::new(sum[0] + lost[0], sum[1] + lost[1])
 }
 
-/// Some results of the transform of a line.
+/// Returns some results of the transform of a line.
 pub fn results(x: &[Complex<f64>], places: &[usize]) -> Vec<Complex<f64>> {
     let roots: Vec<_> = (0..x.len()).map(|i| root(i, x.len())).collect();
     places.iter().map(|&k| result(x, &roots, k)).collect()
 }
 
-/// The places of some results of a line, anywhere in it.
+/// Returns the places of some results of a line, anywhere in it.
 pub fn some_places(n: usize) -> Vec<usize> {
     (0..100).map(|i| i * 2_654_435_761 % n).collect()
 }
 
-/// The transforms of an array along axes.
+/// Returns the transforms of an array along axes.
 pub fn transform(x: &[Complex<f64>], shape: &[usize], axes: &[usize]) -> Vec<Complex<f64>> {
     let mut x = x.to_vec();
     for &axis in axes {
@@ -80,25 +80,25 @@ pub fn conjugates(x: &[Complex<f64>]) -> Vec<Complex<f64>> {
     x.iter().map(Complex::conj).collect()
 }
 
-/// The inverse, without a factor.
+/// Returns the inverse transforms, without a factor.
 pub fn inverse(x: &[Complex<f64>], shape: &[usize], axes: &[usize]) -> Vec<Complex<f64>> {
     conjugates(&transform(&conjugates(x), shape, axes))
 }
 
-/// The half of an array along an axis.
+/// Returns the half of an array along an axis.
 pub fn half<T: Copy>(x: &[T], shape: &[usize], axis: usize) -> Vec<T> {
     let (n, inner): (usize, usize) = (shape[axis], shape[axis + 1..].iter().product());
     x.iter().enumerate().filter(|(i, _)| i / inner % n <= n / 2).map(|(_, &x)| x).collect()
 }
 
-/// The root mean square of the errors, divided by that of the results.
+/// Returns the root mean square of the errors, divided by that of the results.
 pub fn error(found: &[Complex<f64>], expected: &[Complex<f64>]) -> f64 {
     let errors: f64 = found.iter().zip(expected).map(|(found, expected)| (found - expected).norm_sqr()).sum();
     let all: f64 = expected.iter().map(Complex::norm_sqr).sum();
     (errors / all.max(f64::MIN_POSITIVE)).sqrt()
 }
 
-/// Asserts that results are as near as the docs say: a root mean square error of a few machine epsilons, which grows with the length.
+/// Checks that results are as near as the docs say. The root mean square error is a few machine epsilons, and grows with the length.
 #[track_caller]
 pub fn assert_near(found: &[Complex<f64>], expected: &[Complex<f64>], epsilon: f64, what: &dyn std::fmt::Debug) {
     assert_eq!(found.len(), expected.len(), "{what:?}");

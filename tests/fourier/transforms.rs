@@ -1,4 +1,4 @@
-//! Complex transforms: lengths, batches, axes.
+//! Tests complex transforms: lengths, batches, axes.
 
 use kernel_primitives::algorithms::{FftPlan, fft, fft_in_place, ifft, ifft_in_place};
 use kernel_primitives::element::FftFloat;
@@ -12,7 +12,7 @@ pub trait Calls: FftFloat + ConvertTo<f64> {
     fn forward(stream: &Stream, plan: &FftPlan<Self>, x: &Array<Self>, out: &mut Array<Self>) -> Result<()>;
     fn backward(stream: &Stream, plan: &FftPlan<Self>, x: &Array<Self>, out: &mut Array<Self>) -> Result<()>;
     fn replace(stream: &Stream, plan: &FftPlan<Self>, data: &mut Array<Self>, forward: bool) -> Result<()>;
-    /// Transforms from and to arrays that begin at the second part, and one of these in place.
+    /// Transforms from and to arrays that begin at the second part. One of these transforms is in place.
     fn forward_parts(
         stream: &Stream,
         plan: &FftPlan<Self>,
@@ -53,7 +53,7 @@ macro_rules! calls {
 }
 calls!(f32 f64);
 
-/// Both directions, out of place and in place.
+/// Checks both directions, out of place and in place.
 fn check<T: Calls>(stream: &Stream, shape: &[usize], axes: &[usize]) -> Result<()> {
     let plan = FftPlan::<T>::new(stream, shape, axes)?;
     let x = numbers::<T>(plan.items(), plan.items() as u64);
@@ -76,7 +76,8 @@ fn check<T: Calls>(stream: &Stream, shape: &[usize], axes: &[usize]) -> Result<(
     Ok(())
 }
 
-/// As [`check`], of one line that is so long that the sum of the definition is for some results only. The way back is right if all are.
+/// Works as [`check`], for one line that is so long that only some results are compared with the sum of the definition. If all results are
+/// right, the inverse transform is right.
 fn check_long<T: Calls>(stream: &Stream, n: usize) -> Result<()> {
     let plan = FftPlan::<T>::new(stream, &[n], &[0])?;
     let (x, places) = (numbers::<T>(n, n as u64), some_places(n));
@@ -105,7 +106,7 @@ fn check_long<T: Calls>(stream: &Stream, n: usize) -> Result<()> {
     Ok(())
 }
 
-/// A stream on an emulator whose blocks have so much shared memory, for transforms in many passes.
+/// Makes a stream on an emulator whose blocks have this many bytes of shared memory, for transforms in many passes.
 pub fn with_little_memory(shared_bytes: usize) -> Result<Stream> {
     let mut options = EmulatorOptions::default();
     options.max_shared_bytes = shared_bytes;
@@ -163,7 +164,7 @@ fn arrays_are_transformed_along_any_axes() -> Result<()> {
         check::<f32>(&stream, &[6, 10, 9], axes)?;
         check::<f64>(&stream, &[17, 4, 19], axes)?;
     }
-    // Of several blocks, the last one with fewer lines.
+    // There are several blocks, and the last one has fewer lines.
     check::<f32>(&stream, &[301, 17], &[1])?;
     check::<f32>(&stream, &[17, 301], &[0])?;
     check::<f32>(&stream, &[3, 4, 5, 6], &[1, 3])?;
@@ -172,7 +173,7 @@ fn arrays_are_transformed_along_any_axes() -> Result<()> {
 
 #[test]
 fn little_shared_memory_changes_no_result() -> Result<()> {
-    // 1 KiB has lines of up to about 96 numbers of `f32`, and arrays of 1000 and more take three passes.
+    // In 1 KiB, there are lines of up to about 96 numbers of `f32`. Arrays of 1000 numbers and more take three passes.
     let stream = with_little_memory(1 << 10)?;
     for n in [128, 1000, 1001, 101, 2048] {
         check::<f32>(&stream, &[n], &[0])?;
@@ -183,7 +184,7 @@ fn little_shared_memory_changes_no_result() -> Result<()> {
 
 #[test]
 fn a_transform_has_the_same_bits_on_every_run() -> Result<()> {
-    // One pass, two, and a convolution; alone, and as the third array of five.
+    // There are one pass, two passes, and a convolution. The array is alone, or the third of five.
     for n in [60, 1000, 1024, 1009, 15_015, 1 << 15] {
         has_the_same_bits::<f32>(n)?;
         has_the_same_bits::<f64>(n)?;
@@ -210,7 +211,7 @@ fn has_the_same_bits<T: Calls>(n: usize) -> Result<()> {
     Ok(())
 }
 
-/// An array that begins between two places that a whole number may begin at.
+/// An array begins between two places at which a whole number may begin.
 #[test]
 fn numbers_need_not_be_aligned_for_one_access() -> Result<()> {
     for n in [16, 60, 17, 1024, 16_384] {

@@ -1,36 +1,36 @@
-//! Device functions as a user writes them.
+//! Device functions in the form that a user writes.
 
 use kernel_primitives::kernels::functions::sin_f32;
 use kernel_primitives::prelude::*;
 
-/// Every type, and a function of the library.
+/// Takes arguments of every type, and calls a function of the library.
 #[device_function]
 pub fn mixed(a: bool, b: i8, c: u16, d: i32, e: u64, f: f32) -> f64 {
     let whole = i64::from(b) + i64::from(c) + i64::from(d) + e as i64;
     if a { whole as f64 } else { f64::from(sin_f32(f)) }
 }
 
-/// Narrow results.
+/// Returns a narrow result.
 #[device_function]
 pub fn half_of(a: i8) -> i8 {
     a / 2
 }
 
-/// Values in a table, which is a constant of the module.
+/// Reads values from a table, which is a constant of the module.
 #[device_function]
 pub fn prime(index: u32) -> u16 {
     const PRIMES: [u16; 12] = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37];
     PRIMES.get(index as usize).copied().unwrap_or(0)
 }
 
-/// Can panic.
+/// Divides, and can panic.
 #[device_function]
 pub fn quotient(a: u32, b: u32) -> u32 {
     assert!(b < 100, "too large");
     a / b
 }
 
-/// Calls itself: Ackermann and Péter's function.
+/// Calls itself. This is Ackermann and Péter's function.
 #[device_function]
 pub fn ackermann(m: u32, n: u32) -> u32 {
     match (m, n) {
@@ -40,7 +40,7 @@ pub fn ackermann(m: u32, n: u32) -> u32 {
     }
 }
 
-/// Two functions that call each other: Hofstadter's female sequence.
+/// One of two functions that call each other. This is Hofstadter's female sequence.
 #[device_function]
 pub fn female(n: u32) -> bool {
     #[inline(never)]
@@ -54,7 +54,7 @@ pub fn female(n: u32) -> bool {
     f(n) > m(n)
 }
 
-/// A name that generated code might have, in a build where it exists.
+/// Has a name that generated code might have, in a build where this function exists.
 #[cfg(not(any()))]
 #[device_function]
 pub fn entry(p0: f32, _: f32, mut y: f32) -> f32 {

@@ -1,13 +1,13 @@
-//! Functions of which the host has no other implementation than the one that the library takes: known values.
+//! Tests functions by known values. The host has no other implementation of these functions than the library's.
 
 use kernel_primitives::kernels::functions::*;
 
 use crate::values::{units_f32, units_f64};
 
-/// A function in `f32` and in `f64`, with arguments that both types hold and the values there.
+/// A function in `f32` and in `f64`, with arguments that both types can represent, and the values there.
 type Known = (&'static str, fn(f32) -> f32, fn(f64) -> f64, &'static [(f64, f64)]);
 
-/// The values are those of `mpmath` with 60 digits, rounded once: from each interval that implementations tell apart.
+/// The values are those of `mpmath` with 60 digits, rounded once. They are from each interval that implementations tell apart.
 const KNOWN: [Known; 8] = [
     (
         "asinh",
@@ -156,7 +156,7 @@ fn functions_have_their_known_values() {
 #[test]
 fn gamma_and_error_functions_have_known_values() {
     let mut factorial = 1.0;
-    // Up to where a factorial is a whole `f64`.
+    // These are the numbers whose factorial is a whole `f64`.
     for n in 1..24 {
         assert!(units_f64(tgamma_f64(f64::from(n)), factorial) <= 2.0, "tgamma({n})");
         assert!((lgamma_f64(f64::from(n)) - factorial.ln()).abs() <= 1e-15 * factorial.ln().max(1.0), "lgamma({n})");
@@ -165,7 +165,7 @@ fn gamma_and_error_functions_have_known_values() {
     }
     assert!(units_f64(tgamma_f64(0.5), std::f64::consts::PI.sqrt()) <= 2.0);
     assert!((lgamma_f64(-0.5) - (2.0 * std::f64::consts::PI.sqrt()).ln()).abs() < 1e-15, "of the absolute value");
-    // Abramowitz and Stegun, table 7.1.
+    // The values are from Abramowitz and Stegun, table 7.1.
     for (x, erf) in [(0.1, 0.112_462_916_0), (0.5, 0.520_499_877_8), (1.0, 0.842_700_792_9), (2.0, 0.995_322_265_0)] {
         assert!((erf_f64(x) - erf).abs() < 1e-10 && (erfc_f64(-x) - 1.0 - erf).abs() < 1e-10);
     }

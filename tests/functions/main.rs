@@ -1,6 +1,6 @@
-//! Device functions: their information, the library's against references, and their PTX in modules that are written here.
+//! Tests device functions: their information, the library's functions against references, and their PTX in modules that are written here.
 //!
-//! The name of this binary, `functions`, is a part of the names of its functions: the build script knows it.
+//! The name of this binary, `functions`, is a part of the names of its functions. The build script knows it.
 
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]
 
@@ -48,7 +48,7 @@ fn the_library_has_every_function_in_two_types() {
     }
 }
 
-/// As in a kernel. On a GPU a later call has the fault.
+/// The panic is as in a kernel. On a GPU, a later call returns the fault.
 #[test]
 fn a_panic_of_a_function_in_an_expression_is_a_fault() -> Result<()> {
     let stream = Device::auto()?.stream()?;
@@ -60,7 +60,7 @@ fn a_panic_of_a_function_in_an_expression_is_a_fault() -> Result<()> {
     let Err(Error::Fault(fault)) = done else { panic!("{done:?}") };
     let Diagnosis::Panicked { message } = &fault.diagnosis else { panic!("{fault}") };
     assert!(message == "too large" || stream.device().is_gpu(), "{fault}");
-    // And nothing is left of it.
+    // After that, the function works again.
     z.assign(call(quotient::info(), (&x, &x)))?;
     assert_eq!(z.to_vec()?, [1; 5000]);
     Ok(())

@@ -1,4 +1,4 @@
-//! PTX of device functions in modules that are written here, as ptxas takes them.
+//! Tests the PTX of device functions in modules that are written here, which ptxas must take.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -26,7 +26,7 @@ fn own() -> Vec<&'static FunctionCode> {
     ]
 }
 
-/// The architectures that are built.
+/// Returns the architectures that are built.
 fn archs() -> Vec<u32> {
     let archs: Vec<u32> = functions::all()[0].images().map(|image| image.arch).collect();
     assert!(!archs.is_empty(), "functions were built");
@@ -39,7 +39,7 @@ fn image(code: &FunctionCode, arch: u32) -> FunctionImage {
     image
 }
 
-/// A module with a kernel that calls each function with values from memory, and stores the results.
+/// Writes a module with a kernel that calls each function with values from memory, and stores the results.
 fn module(functions: &[&FunctionCode], arch: u32) -> String {
     let images: Vec<FunctionImage> = functions.iter().map(|code| image(code, arch)).collect();
     let version = images.iter().map(|image| image.version).max().expect("a function");
@@ -75,7 +75,7 @@ fn module(functions: &[&FunctionCode], arch: u32) -> String {
     text
 }
 
-/// What ptxas reports.
+/// Returns the report of ptxas.
 fn assemble(text: &str, name: &str, arch: u32) -> String {
     static TOOLS: LazyLock<Toolchain> = LazyLock::new(|| Toolchain::find().expect("the tools of the build"));
     let ptxas = TOOLS.ptxas().expect("ptxas");
@@ -90,7 +90,7 @@ fn assemble(text: &str, name: &str, arch: u32) -> String {
     messages
 }
 
-/// The names of the functions that a module defines; a declaration ends in a semicolon before a body comes.
+/// Returns the names of the functions that a module defines. In a declaration, a semicolon comes before a body.
 fn defined(text: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let mut head = None;
@@ -117,7 +117,7 @@ fn all_functions_fit_in_one_module() {
         assert_eq!(names.len(), names.iter().collect::<HashSet<_>>().len(), "{names:?}");
         assert!(all.iter().all(|code| names.contains(&code.symbol())), "{names:?}");
         assemble(&text, "all", arch);
-        // Whichever comes first, what several need is there once.
+        // In any order, an item that several functions need is there once.
         let reversed = module(&all.into_iter().rev().collect::<Vec<_>>(), arch);
         assemble(&reversed, "reversed", arch);
         assert_eq!(reversed.len(), text.len());

@@ -1,9 +1,9 @@
-//! The library's functions on the host against references.
+//! Tests the library's functions on the host against references.
 
 use kernel_primitives::kernels::functions::*;
 use kernel_primitives::thread::{NormalF32, NormalF64, Philox, UniformF32, UniformF64, elementwise_random};
 
-/// Points around 0, 1 and whole numbers, of both signs, small and large.
+/// Returns points near 0, 1 and whole numbers, with both signs, small and large.
 fn points() -> Vec<f64> {
     let mut points = vec![0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
     let mut x = 1e-30f64;
@@ -16,7 +16,7 @@ fn points() -> Vec<f64> {
     points
 }
 
-/// How far `found` is from `exact`, in units in the last place of `f32`.
+/// Returns the distance of `found` from `exact`, in units in the last place of `f32`.
 pub(crate) fn units_f32(found: f32, exact: f64) -> f64 {
     let nearest = exact as f32;
     if found == nearest || found.is_nan() && nearest.is_nan() {
@@ -40,7 +40,7 @@ macro_rules! unary {
     ($($f32:ident $f64:ident $reference:expr;)*) => { [$((stringify!($f64), $f32, $f64, $reference)),*] };
 }
 
-/// On the host seven of them are `libm`'s themselves: of these `known.rs` has values that are computed otherwise.
+/// On the host, seven of these functions are `libm`'s own. For these, `known.rs` has values that are computed in another way.
 const UNARY: [Unary; 24] = unary! {
     sin_f32 sin_f64 libm::sin;
     cos_f32 cos_f64 libm::cos;
@@ -147,12 +147,12 @@ fn random_numbers_are_the_elements_of_a_stream() {
     assert_eq!(std::array::from_fn(|i| uniform_f64(seed, each(i))), stream(seed, UniformF64));
     assert_eq!(std::array::from_fn(|i| normal_f32(seed, each(i))), stream(seed, NormalF32));
     assert_eq!(std::array::from_fn(|i| normal_f64(seed, each(i))), stream(seed, NormalF64));
-    // An index beyond 2³² draws, and another seed.
+    // This is an index beyond 2³² draws, and another seed.
     assert_ne!(uniform_f64(seed, 3), uniform_f64(seed, 3 + (1 << 40)));
     assert_ne!(uniform_f64(seed, 3), uniform_f64(seed + 1, 3));
 }
 
-/// What normal random numbers are made with.
+/// Normal random numbers use these functions.
 #[test]
 fn sines_and_cosines_of_half_turns() {
     use kernel_primitives::Real;

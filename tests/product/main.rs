@@ -1,8 +1,9 @@
-//! Every algorithm with every type and operator that it is ready for, without an `instantiate!`, against plain Rust.
+//! Tests every algorithm with every type and operator that it is ready for, without an `instantiate!`, against plain Rust.
 //!
-//! Lengths are small and values are whole numbers that each type has: what is tested is that the kernels are there and fit the types.
+//! Lengths are small, and values are whole numbers that each type has. The test checks that the kernels exist and fit the types.
 //!
-//! All types compile, which needs their kernels. One of them runs, and some pairs: the emulated kernels of each cost the compiler minutes.
+//! All types compile, which needs their kernels. Only one of them runs, and some pairs, because the emulated kernels of each take the
+//! compiler minutes.
 
 use kernel_primitives::algorithms::*;
 use kernel_primitives::functor::{
@@ -15,7 +16,7 @@ use kernel_primitives::{Buffer, Device, Element, Result, Stream, bf16, f16};
 mod arrays;
 mod pairs;
 
-/// A number, from and to what all types have in common.
+/// A number that converts from and to `i64`, which all types have in common.
 trait Small: Element {
     fn of(n: i64) -> Self;
     fn get(self) -> f64;
@@ -57,14 +58,14 @@ const X: [i64; LEN] = [3, 1, 4, 1, 5, 5, 2, 6, 5, 3, 0, 5, 0, 2, 4, 4, 0, 7, 1, 
 /// Runs of equal keys.
 const KEYS: [i64; LEN] = [7, 7, 7, 2, 2, 9, 9, 9, 9, 9, 1, 2, 2, 3, 3, 3, 3, 3, 3, 0];
 
-/// Segments, of which one is empty.
+/// The offsets of segments. One segment is empty.
 const OFFSETS: [u32; 5] = [0, 4, 4, 9, 20];
 
 fn segments() -> impl Iterator<Item = std::ops::Range<usize>> {
     OFFSETS.windows(2).map(|ends| ends[0] as usize..ends[1] as usize)
 }
 
-/// Ranges of equal keys.
+/// Returns the ranges of equal keys.
 fn runs() -> Vec<std::ops::Range<usize>> {
     let mut begin = 0;
     let range = |run: &[i64]| {
@@ -82,7 +83,7 @@ fn buffer<T: Small>(stream: &Stream, x: &[i64]) -> Result<Buffer<T>> {
     stream.buffer_from(&x.iter().map(|&n| T::of(n)).collect::<Vec<_>>())
 }
 
-/// The first elements of a buffer are these numbers.
+/// Checks that the first elements of a buffer are these numbers.
 #[track_caller]
 fn check<T: Small>(found: &Buffer<T>, expected: impl IntoIterator<Item = i64>) {
     let expected: Vec<f64> = expected.into_iter().map(|n| T::of(n).get()).collect();
@@ -90,7 +91,7 @@ fn check<T: Small>(found: &Buffer<T>, expected: impl IntoIterator<Item = i64>) {
     assert_eq!(found[..expected.len()], expected, "{}", std::any::type_name::<T>());
 }
 
-/// What is up to each number, or before it.
+/// Returns the scan of numbers: the inclusive one, or the exclusive one from `first`.
 fn scanned(x: &[i64], first: Option<i64>, op: fn(i64, i64) -> i64) -> Vec<i64> {
     let mut total = first;
     let step = |&n: &i64| {
@@ -101,7 +102,7 @@ fn scanned(x: &[i64], first: Option<i64>, op: fn(i64, i64) -> i64) -> Vec<i64> {
     x.iter().map(step).collect()
 }
 
-/// The places of numbers in an order; stable.
+/// Returns the places of numbers in a stable order.
 fn sorted(x: &[i64], descending: bool) -> Vec<usize> {
     let mut places: Vec<usize> = (0..x.len()).collect();
     places.sort_by_key(|&i| if descending { -x[i] } else { x[i] });
@@ -181,7 +182,7 @@ macro_rules! numbers {
                 let mut sums = s.buffer_zeroed(4)?;
                 segmented_reduce(&s, &x, &offsets, Sum, &mut sums)?;
                 check(&sums, segments().map(|range| X[range].iter().sum()));
-                // An empty segment has the type's limits.
+                // An empty segment would have the type's limits.
                 let ends = s.buffer_from(&[0u32, 4, 9, 20])?;
                 let mut out = s.buffer_zeroed::<T>(3)?;
                 let ranges = || segments().filter(|range| !range.is_empty());

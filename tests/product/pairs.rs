@@ -1,4 +1,4 @@
-//! Pairs of keys and values.
+//! Tests pairs of keys and values.
 
 use kernel_primitives::functor::{Comparator, Reducer};
 use kernel_primitives::{KernelParam, SortKey};
@@ -22,7 +22,7 @@ where
     Ok(())
 }
 
-/// With `Less` or `Greater`, which is descending.
+/// Sorts with `Less`, or with `Greater`, which is descending.
 fn sorts_of_pairs_by_order<K, V, O, A, B>(order: O, descending: bool) -> Result<()>
 where
     K: Small + SortKey + SortPairsBy<V, O, A> + MergePairs<K, V, V, O, B>,
@@ -172,7 +172,7 @@ fn all_pairs() -> Result<()> {
     Ok(())
 }
 
-/// Some of them run: of each kernel types that it was compiled for, and types that it serves too.
+/// Some pairs run. For each kernel, there are types that it was compiled for, and types that it also serves.
 #[test]
 fn pairs_are_sorted_by_digits() -> Result<()> {
     radix_sort_of_pairs::<f32, u32, _>()?;

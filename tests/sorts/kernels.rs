@@ -1,4 +1,4 @@
-//! The kernels of the sorts' tests, one file a subject. Compiled for both machines, so they use the device side alone.
+//! The kernels of the sorts' tests, with a file for each subject. They are compiled for both machines, so they use only the device side.
 
 pub mod merge;
 pub mod network;

@@ -1,4 +1,4 @@
-//! Keys to sort, in patterns that sorts go wrong on, and the order they are to have.
+//! Keys to sort, in patterns that are difficult for sorts, and their expected order.
 
 use std::cmp::Ordering;
 
@@ -7,15 +7,15 @@ use proptest::prelude::{Strategy, any};
 
 use crate::support::{Random, SHAPES, any_shape};
 
-/// A key with its order and its bits, found by other means than the library's.
+/// A key with its order and its bits, which are found in another way than the library's.
 pub trait Key: SortKey + std::fmt::Debug {
-    /// Any key there is.
+    /// Makes a key with any bits.
     fn any(bits: u64) -> Self;
-    /// The total order that the library promises.
+    /// Returns the total order that the library promises.
     fn order(&self, other: &Self) -> Ordering;
-    /// What tells two keys apart.
+    /// Returns the bits that tell two keys apart.
     fn raw(&self) -> u64;
-    /// Keys at the edges.
+    /// Returns keys at the limits of the type.
     fn special() -> Vec<Self>;
 }
 
@@ -51,7 +51,7 @@ macro_rules! floats {
         impl Key for $t {
             fn any(bits: u64) -> Self { $t::from_bits(bits as $bits) }
             fn order(&self, other: &Self) -> Ordering {
-                // Numbers, then NaN with a positive sign, then the other NaN.
+                // Numbers come first, then NaN with a positive sign, then the other NaN.
                 let class = |v: &Self| if v.is_nan() { 1 + v.is_sign_negative() as u32 } else { 0 };
                 class(self).cmp(&class(other)).then(self.total_cmp(other))
             }
@@ -68,7 +68,7 @@ macro_rules! floats {
 }
 floats! { f16, u16; bf16, u16; f32, u32; f64, u64; }
 
-/// How the keys of a test lie.
+/// The pattern of the keys of a test.
 #[derive(Clone, Copy, Debug)]
 pub enum Pattern {
     Random,
@@ -84,7 +84,7 @@ pub const PATTERNS: [Pattern; 6] = {
     [Random, Constant, Few, Sorted, Reversed, Special]
 };
 
-/// `len` keys in a pattern.
+/// Returns `len` keys in a pattern.
 pub fn keys<K: Key>(pattern: Pattern, len: usize, seed: u64) -> Vec<K> {
     let mut random = Random::new(seed);
     let special = K::special();
@@ -104,12 +104,12 @@ pub fn keys<K: Key>(pattern: Pattern, len: usize, seed: u64) -> Vec<K> {
     keys
 }
 
-/// The bits of keys, which tell NaN and zeros apart.
+/// Returns the bits of keys, which tell NaN and zeros apart.
 pub fn raw<K: Key>(keys: &[K]) -> Vec<u64> {
     keys.iter().map(Key::raw).collect()
 }
 
-/// Lengths around a tile of that many items in pieces of that many: none, one, partial, full, and several tiles.
+/// Returns lengths near a tile of `tile` items in pieces of `piece` items: none, one, partial, full, and several tiles.
 pub fn lengths(tile: usize, piece: usize) -> Vec<usize> {
     let mut lengths = vec![0, 1, 2, piece, piece + 1, tile / 2 + 1, tile - 1, tile, 2 * tile + tile / 3];
     lengths.sort_unstable();
@@ -117,16 +117,16 @@ pub fn lengths(tile: usize, piece: usize) -> Vec<usize> {
     lengths
 }
 
-/// Where each item comes from in a sort of groups, which tiles may cut short.
+/// The source of each item in a sort of groups, which tiles may cut short.
 pub struct Sorted(Vec<usize>);
 
 impl Sorted {
-    /// The stable sort of groups of `group` keys in tiles of `tile`.
+    /// Computes the stable sort of groups of `group` keys in tiles of `tile` keys.
     pub fn of<K: Key>(keys: &[K], tile: usize, group: usize, descending: bool) -> Self {
         Self::by(keys, tile, group, |a, b| if descending { b.order(a) } else { a.order(b) })
     }
 
-    /// The stable sort of groups by any order.
+    /// Computes the stable sort of groups by any order.
     pub fn by<K>(keys: &[K], tile: usize, group: usize, order: impl Fn(&K, &K) -> Ordering) -> Self {
         let mut positions: Vec<usize> = (0..keys.len()).collect();
         for group in positions.chunks_mut(tile).flat_map(|tile| tile.chunks_mut(group)) {
@@ -135,7 +135,7 @@ impl Sorted {
         Self(positions)
     }
 
-    /// The items in their order.
+    /// Returns the items in their order.
     pub fn apply<T: Copy>(&self, items: &[T]) -> Vec<T> {
         self.0.iter().map(|&i| items[i]).collect()
     }
@@ -145,19 +145,19 @@ impl Sorted {
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     pub shape: (u32, u32, u32),
-    /// Items of a block.
+    /// The number of items of a block.
     pub tile: usize,
     pub len: usize,
     pub pattern: Pattern,
     pub seed: u64,
 }
 
-/// Any pattern.
+/// Draws any pattern.
 fn any_pattern() -> impl Strategy<Value = Pattern> {
     proptest::sample::select(&PATTERNS[..])
 }
 
-/// Any case for blocks of run-time shape with up to `threads` threads.
+/// Draws any case for blocks of run-time shape with up to `threads` threads.
 pub fn any_case(items: usize, threads: u32) -> impl Strategy<Value = Case> {
     (any_shape(threads), 0..4000usize, any_pattern(), any::<u64>()).prop_map(move |(shape, len, pattern, seed)| {
         let tile = crate::support::threads(shape) * items;
@@ -165,7 +165,7 @@ pub fn any_case(items: usize, threads: u32) -> impl Strategy<Value = Case> {
     })
 }
 
-/// Any case for blocks of a fixed shape.
+/// Draws any case for blocks of a fixed shape.
 pub fn any_fixed_case(items: usize, threads: usize) -> impl Strategy<Value = Case> {
     let tile = threads * items;
     (0..=2 * tile + 1, any_pattern(), any::<u64>()).prop_map(move |(len, pattern, seed)| Case {
@@ -177,7 +177,7 @@ pub fn any_fixed_case(items: usize, threads: usize) -> impl Strategy<Value = Cas
     })
 }
 
-/// Cases for blocks of run-time shape with up to `threads` threads: each shape with two lengths, every length with several
+/// Returns cases for blocks of run-time shape with up to `threads` threads: each shape with two lengths, and every length with several
 /// patterns.
 pub fn cases(items: usize, threads: usize) -> impl Iterator<Item = Case> {
     let shapes = SHAPES.into_iter().filter(move |&shape| crate::support::threads(shape) <= threads);
@@ -194,7 +194,7 @@ pub fn cases(items: usize, threads: usize) -> impl Iterator<Item = Case> {
     })
 }
 
-/// Cases for blocks of a fixed shape: every length with two patterns.
+/// Returns cases for blocks of a fixed shape: every length with two patterns.
 pub fn fixed_cases(items: usize, threads: usize) -> impl Iterator<Item = Case> {
     let tile = threads * items;
     lengths(tile, items).into_iter().enumerate().flat_map(move |(k, len)| {

@@ -1,8 +1,8 @@
-//! The sorts of a warp, a block and of rows: a module for each. Each test runs on the device that `KERNEL_PRIMITIVES_DEVICE`
+//! Tests the sorts of a warp, of a block and of rows, with a module for each. Each test runs on the device that `KERNEL_PRIMITIVES_DEVICE`
 //! names, and compares with the sorts of the standard library.
 //!
 //! Tests with `sanitize` in their names are small, and cover each facility once, for tools that slow the device down.
-//! The name of this binary, `sorts`, is a part of its kernels' names: the build script knows it.
+//! The name of this binary, `sorts`, is a part of its kernels' names. The build script knows it.
 
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]
 

@@ -1,4 +1,4 @@
-//! Merge sorts of a warp and a block.
+//! Tests merge sorts of a warp and a block.
 
 use std::cmp::Ordering;
 
@@ -47,7 +47,7 @@ fn any_keys<K: Key>(case: Case) -> Vec<K> {
     keys(case.pattern, case.len, case.seed)
 }
 
-/// What a `K` and its payload are as text, in which NaN equals itself.
+/// Returns keys and their payloads as text, in which NaN equals itself.
 fn text<T: std::fmt::Debug>(items: &[T]) -> Vec<String> {
     items.iter().map(|item| format!("{item:?}")).collect()
 }

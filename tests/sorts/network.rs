@@ -1,4 +1,4 @@
-//! The block's bitonic sorts, and the first few.
+//! Tests the block's bitonic sorts, and the first few.
 
 use kernel_primitives::functor::{Direction, Greater, Less};
 use kernel_primitives::{Buffer, Result, Stream, bf16, f16};
@@ -49,8 +49,8 @@ sorted! {
     a_block_sorts_bf16_descending: bf16, Greater, 16, 1040, vec![stream()?];
 }
 
-/// Sorts keys with indices that descend from position to position, so that equal keys change places. Those of all types go
-/// through the ends of the type, and some from negative to positive.
+/// Sorts keys with indices that descend from position to position, so that equal keys change places. The indices cross the ends of their
+/// type, and some go from negative to positive.
 fn sorts_with_index<K: Key, I: Key, O: Direction>(
     items: usize,
     threads: usize,
@@ -112,7 +112,7 @@ fn a_block_larger_than_the_storage_is_a_fault() -> Result<()> {
     let stream = stream()?;
     let mut out = stream.buffer_zeroed::<f64>(3000)?;
     let x = stream.buffer_zeroed::<f64>(3000)?;
-    // Two items a thread, and room for 2048.
+    // There are two items for each thread, and room for 2048.
     let shape = (512, 2, 1);
     kernels::block_sorted::<f64, Less, 2, 2048>::launch(&stream, (1, shape), &x, &mut out, Less)?;
     out.to_vec()?;
@@ -153,7 +153,7 @@ fn more_valid_items_than_there_are_count_as_all_and_the_emulator_tells() -> Resu
     Ok(())
 }
 
-/// The first `k` of each tile in blocks of all shapes, for `k` from 1 to the tile.
+/// Finds the first `k` of each tile in blocks of all shapes, for `k` from 1 to the tile.
 fn finds_the_first<K: Key, O: Direction>(
     items: usize,
     threads: usize,

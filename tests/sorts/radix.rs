@@ -1,4 +1,4 @@
-//! The block's radix sorts.
+//! Tests the block's radix sorts.
 
 use kernel_primitives::__private::Instantiated;
 use kernel_primitives::functor::{Direction, Greater, Less};
@@ -10,17 +10,17 @@ use crate::kernels::{Flagged, Sixteen, Twelve};
 use crate::keys::{Case, Key, Sorted, any_fixed_case, fixed_cases, keys, raw};
 use crate::support::{Arbitrary, holds, stream, streams, values};
 
-/// Ranges of a key's bits: all, none, some in one digit, some in several.
+/// Returns ranges of a key's bits: all, none, some in one digit, some in several.
 fn bit_ranges(bits: u32) -> [(u32, u32); 5] {
     [(0, bits), (0, bits), (bits / 2, bits / 2), (bits / 4, bits.min(bits / 4 + 3)), (bits / 3, bits)]
 }
 
-/// Any range of a key's bits.
+/// Draws any range of a key's bits.
 fn any_bits(bits: u32) -> impl Strategy<Value = (u32, u32)> {
     (0..=bits, 0..=bits).prop_map(|(a, b)| (a.min(b), a.max(b)))
 }
 
-/// The value of some of a key's bits. The keys are checked against their own order where the whole key counts.
+/// Returns the value of some of a key's bits. If the whole key counts, the keys are checked against their own order.
 fn digits<K: Key>(key: &K, (begin, end): (u32, u32)) -> u64
 where
     K::Bits: Into<u64>,
@@ -42,7 +42,7 @@ where
     })
 }
 
-/// The keys of whole tiles: the radix sort takes no partial ones.
+/// Returns the keys of whole tiles, because the radix sort takes no partial tiles.
 fn whole_tiles<K: Key>(case: Case) -> Vec<K> {
     keys(case.pattern, case.len.next_multiple_of(case.tile), case.seed)
 }

@@ -1,4 +1,4 @@
-//! The shipped sorts of rows.
+//! Tests the shipped sorts of rows.
 
 use kernel_primitives::functor::{Direction, Greater, Less};
 use kernel_primitives::kernels::{sort_rows, top_k_rows};
@@ -79,7 +79,7 @@ fn a_matrix_without_elements_has_nothing_to_sort() -> Result<()> {
     Ok(())
 }
 
-/// The first few of three rows, of lengths from one element to several cuts.
+/// Finds the first few of three rows. Their lengths are from one element to several cuts.
 fn finds_the_first<K: Key, O: Direction>(
     tile: usize,
     streams: Vec<Stream>,
@@ -87,7 +87,7 @@ fn finds_the_first<K: Key, O: Direction>(
 ) -> Result<()> {
     for stream in streams {
         for (n, columns) in [1, 7, tile / 2, tile + 1, 5 * tile + 3, 9 * tile].into_iter().enumerate() {
-            // Reversed: every read has better keys, and each is followed by a cut.
+            // In reverse order, every read has better keys, and each read is followed by a cut.
             let pattern = PATTERNS[(n + 5) % PATTERNS.len()];
             let x = keys::<K>(pattern, 3 * columns, 7);
             let k = [1, 5, tile / 2, 100, 32, 1][n].min(columns);

@@ -1,4 +1,4 @@
-//! The first few of any number of keys, against a stable sort: bursts of better keys above all.
+//! Tests the first few of any number of keys against a stable sort, especially with bursts of better keys.
 
 use kernel_primitives::functor::{Direction, Greater, Less};
 use kernel_primitives::{Buffer, Result, Stream};
@@ -7,7 +7,7 @@ use crate::kernels::top_k as kernels;
 use crate::keys::{Key, raw};
 use crate::support::{Random, stream, streams};
 
-/// What a search is asked for.
+/// The parameters of a search.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     threads: usize,
@@ -15,7 +15,7 @@ struct Asked {
     way: u32,
 }
 
-/// The places of the first keys in order, of equal ones the first.
+/// Returns the places of the first keys, in order. Of equal keys, the first ones count.
 fn first<K: Key, O: Direction>(x: &[K], k: usize) -> Vec<u32> {
     let mut places: Vec<u32> = (0..x.len() as u32).collect();
     places.sort_by(|&a, &b| {
@@ -59,7 +59,7 @@ finders! {
     find_shorts: i16, Less, 4, 400, 16;
 }
 
-/// Keys of a few levels: each burst, from an item on, as many as it has, is of a level of its own over what was there.
+/// Makes keys of a few levels. Each burst begins at an item, has a number of items, and adds a level of its own to the keys there.
 fn with_bursts(len: usize, bursts: &[(usize, usize, i16)]) -> Vec<i16> {
     let mut x = vec![0; len];
     for &(from, count, level) in bursts {
@@ -68,7 +68,7 @@ fn with_bursts(len: usize, bursts: &[(usize, usize, i16)]) -> Vec<i16> {
     x
 }
 
-/// A burst that fills what is left of the room to the last place, before one that needs half of it.
+/// A burst fills the rest of the room to the last place, before a burst that needs half of the room.
 #[test]
 fn winners_of_a_second_burst_are_kept_sanitize() -> Result<()> {
     for stream in streams()? {
@@ -82,7 +82,7 @@ fn winners_of_a_second_burst_are_kept_sanitize() -> Result<()> {
     Ok(())
 }
 
-/// A burst of which most stays beside the first `k`, and one for which there is no room then, each in four rounds of its own.
+/// Most of one burst stays beside the first `k`. Then there is no room for the second burst. Each is in four rounds of its own.
 #[test]
 fn a_burst_that_stays_before_one_without_room_sanitize() -> Result<()> {
     for stream in streams()? {
@@ -103,7 +103,7 @@ fn bursts_of_every_placement_lose_nothing() -> Result<()> {
     let stream = stream()?;
     let mut random = Random::new(1);
     for case in 0..150 {
-        // Blocks of a warp, of a part of one, and of several, of each kernel.
+        // Each kernel has blocks of a warp, of a part of a warp, and of several warps.
         let (kind, threads) = (case % 3, [[32, 64, 20], [32, 64, 7], [32, 100, 64]][case % 3][case / 3 % 3]);
         let (items, read) = [(8, 8), (2, 3), (4, 16)][kind];
         let (room, round) = (threads * items, threads * read);
@@ -111,7 +111,7 @@ fn bursts_of_every_placement_lose_nothing() -> Result<()> {
         let len = round * (1 + random.below(20) as usize) - random.below(round as u64) as usize;
         let bursts: Vec<_> = (0..1 + random.below(6))
             .map(|_| {
-                // On a boundary of rounds or anywhere; of a round, of what is left beside `k`, of a few.
+                // A burst begins on a boundary of rounds, or anywhere. It has the items of a round, of the rest beside `k`, or of a few.
                 let from = random.below(len as u64) as usize;
                 let from = if random.below(2) == 0 { from / round * round } else { from };
                 let count = [round, room / 2, room / 2 - k, room / 2 + k / 2, 5, 2 * round][random.below(6) as usize];
@@ -120,7 +120,7 @@ fn bursts_of_every_placement_lose_nothing() -> Result<()> {
             .collect();
         let mut x = with_bursts(len, &bursts);
         if case % 2 == 0 {
-            // Noise before them.
+            // There is noise before the bursts.
             x.iter_mut().take(round).for_each(|key| *key += random.below(3) as i16);
         }
         for way in [0, 1] {
@@ -147,7 +147,7 @@ fn the_first_of_keys_that_get_better_or_are_all_equal_or_few() -> Result<()> {
                     find_floats(&stream, x, Asked { threads: 64, k, way })?;
                 }
             }
-            // Each thread's keys are a sequence that descends, and of each four rounds all have some.
+            // Each thread's keys are a descending sequence. In each four rounds, all threads have some keys.
             if n > 0 {
                 find_floats(&stream, x, Asked { threads: 64, k: 256, way: 2 })?;
             }
@@ -156,7 +156,7 @@ fn the_first_of_keys_that_get_better_or_are_all_equal_or_few() -> Result<()> {
     Ok(())
 }
 
-/// Sequences whose keys come by turns: with ties between them and in them, and of which one has all the winners.
+/// The keys of the sequences come by turns. There are ties between sequences and in them, and one sequence may have all the winners.
 #[test]
 fn the_first_of_sorted_sequences_sanitize() -> Result<()> {
     for stream in streams()? {
@@ -185,7 +185,7 @@ fn the_first_of_sorted_sequences_sanitize() -> Result<()> {
     Ok(())
 }
 
-/// It may lose keys, but writes nowhere else.
+/// The search may lose keys, but it writes nowhere else.
 #[test]
 fn a_source_that_changes_between_two_reads_overruns_nothing() -> Result<()> {
     let stream = stream()?;

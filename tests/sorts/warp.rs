@@ -1,4 +1,4 @@
-//! Bitonic sorts of groups of lanes.
+//! Tests bitonic sorts of groups of lanes.
 
 use kernel_primitives::functor::{Direction, Greater, Less};
 use kernel_primitives::{Buffer, Result, Stream, bf16, f16};

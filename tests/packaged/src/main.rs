@@ -1,5 +1,5 @@
-//! Algorithms, expressions and a Fourier transform on whatever device there is, checked. On a GPU it fails if the first launch takes
-//! longer than it may.
+//! Runs algorithms, expressions and a Fourier transform on any device, and checks them. On a GPU, it fails if the first launch takes too
+//! long.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use kernel_primitives::expr::{Reductions, Tensor, sin};
 use kernel_primitives::functor::{Add, Greater, Sum};
 use kernel_primitives::{Complex, Device};
 
-/// Milliseconds of the first launch on a GPU, at most: the driver compiles the kernel's PTX in them.
+/// The most milliseconds of the first launch on a GPU. The driver compiles the kernel's PTX in this time.
 const FIRST_LAUNCH: f64 = 150.0;
 
 fn milliseconds_since(began: Instant) -> f64 {

@@ -55,7 +55,7 @@ pub fn warp_merged_keys(
     }
 }
 
-/// As [`warp_merged_keys`], in blocks that may be of another size than the sort's.
+/// Works as [`warp_merged_keys`], in blocks that may have another size than the sort's.
 #[kernel]
 pub fn warp_merged_in_any_block(
     cx: Block,
@@ -120,7 +120,7 @@ pub fn merge_sorted<K, C, const THREADS: usize, const ITEMS: usize>(
     }
 }
 
-/// Smaller magnitude first: many keys are equal that differ.
+/// An order by magnitude, the smaller first. Many different keys are equal in it.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct ByMagnitude;
 
@@ -132,7 +132,7 @@ impl BinaryFn<i32> for ByMagnitude {
     }
 }
 
-/// By the second field alone.
+/// An order by the second field only.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct ByMiddle;
 
@@ -144,7 +144,7 @@ impl BinaryFn<Twelve> for ByMiddle {
     }
 }
 
-/// An order that is none: everything comes before everything.
+/// A relation that is not an order, because everything comes before everything.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Always;
 

@@ -28,7 +28,7 @@ pub fn block_sorted<K: SortKey, O: Direction, const ITEMS: usize, const TILE: us
     }
 }
 
-/// Sorts the keys of each tile with the values there are, as indices, by the block's network.
+/// Sorts the keys of each tile together with the given values, which are indices, by the block's network.
 #[kernel(max_threads(1024), instantiate(
     <f32, u32, Greater, 2, 2048>, <i8, u32, Less, 4, 2048>, <u16, u32, Less, 8, 1024>, <i32, u32, Less, 1, 1024>,
     <i64, u32, Greater, 4, 2048>, <f16, u32, Less, 2, 2048>, <u64, u32, Less, 2, 2048>, <f32, u64, Less, 2, 2048>,
@@ -55,7 +55,7 @@ pub fn block_sorted_with_index<K: SortKey, I: SortIndex, O: Direction, const ITE
     }
 }
 
-/// The first `k` of each tile, and what else the collective leaves.
+/// Finds the first `k` keys of each tile, and the other keys that the collective leaves.
 #[kernel(max_threads(1024), instantiate(<f32, Greater, 4, 4096>, <i32, Less, 1, 1024>, <u64, Less, 2, 2048>, <f16, Greater, 8, 2048>))]
 pub fn block_top<K: SortKey, O: Direction, const ITEMS: usize, const TILE: usize>(
     cx: Block,
@@ -77,7 +77,7 @@ pub fn block_top<K: SortKey, O: Direction, const ITEMS: usize, const TILE: usize
     }
 }
 
-/// Sorts 63 to 0 in a block of 64 threads by one of all sorts, as if `valid` of them counted.
+/// Sorts 63 to 0 in a block of 64 threads by any of the sorts, with `valid` as the number of valid keys.
 #[kernel]
 #[allow(clippy::too_many_arguments, reason = "storages of several sorts")]
 pub fn sorted_first(

@@ -58,7 +58,7 @@ pub fn radix_sorted_pairs<K: SortKey, V: Element, O: Direction, const THREADS: u
     }
 }
 
-/// Sorts pairs, and keys alone, to the striped arrangement, which is written as it lies in the threads.
+/// Sorts pairs, and keys alone, to the striped arrangement. They are written in the threads' order.
 #[kernel(max_threads(64))]
 pub fn radix_sorted_to_striped(
     cx: Block,
@@ -85,7 +85,7 @@ pub fn radix_sorted_to_striped(
     }
 }
 
-/// Ranks digits that may be none.
+/// Ranks digits, some of which may be invalid.
 #[kernel(threads(256), equal_len(digits, places))]
 pub fn digits_ranked(
     cx: Block,

@@ -4,8 +4,8 @@ use kernel_primitives::block::{TopKStorage, block_top_k_by, block_top_k_of, bloc
 use kernel_primitives::functor::{Direction, Greater, Less};
 use kernel_primitives::prelude::*;
 
-/// The first `k` of all keys, by each of several ways: `way` 0 reads them itself, 1 has them read in rounds, and 2 takes them for
-/// sequences that are sorted and have a key in turn.
+/// Finds the first `k` of all keys, in one of several ways. If `way` is 0, it reads them itself; if it is 1, they are read in rounds; if it
+/// is 2, they are taken as sorted sequences, each with a key in turn.
 #[kernel(max_threads(256), instantiate(<f32, Greater, 8, 2048, 8>, <u64, Less, 2, 128, 3>, <i16, Less, 4, 400, 16>))]
 pub fn top_of<K: SortKey, O: Direction, const ITEMS: usize, const TILE: usize, const READ: usize>(
     cx: Block,
@@ -42,7 +42,8 @@ pub fn top_of<K: SortKey, O: Direction, const ITEMS: usize, const TILE: usize, c
     }
 }
 
-/// As [`top_of`], of a source that gives no keys when it is asked how many come before the `k`th, and all when they are to be added.
+/// Works as [`top_of`], with a source that changes. It gives no keys when it is asked how many come before the `k`th, and all keys when
+/// they are to be added.
 #[kernel(max_threads(64))]
 pub fn top_of_a_changing_source(cx: Block, k: u32, mut out: GlobalMut<u32>, mut shared: Shared<TopKStorage<u32, 512>>) {
     let asked = core::cell::Cell::new(0u32);

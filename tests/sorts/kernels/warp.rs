@@ -6,7 +6,7 @@ use kernel_primitives::warp::{SortIndex, warp_sort, warp_sort_pairs, warp_sort_w
 
 use super::{Flagged, Twelve};
 
-/// The positions of a tile that belong to this lane's group of `WIDTH` lanes.
+/// Returns the number of positions of a tile that belong to this lane's group of `WIDTH` lanes.
 pub(super) fn of_group<const WIDTH: u32, const ITEMS: usize>(cx: Block, tile: usize) -> usize {
     tile.saturating_sub((cx.thread_rank() & !(WIDTH - 1)) as usize * ITEMS).min(WIDTH as usize * ITEMS)
 }
@@ -30,7 +30,7 @@ pub fn warp_sorted<K: SortKey, O: Direction, const WIDTH: u32, const ITEMS: usiz
     }
 }
 
-/// Sorts the keys of each group of `WIDTH` lanes with the values there are, as indices.
+/// Sorts the keys of each group of `WIDTH` lanes together with the given values, which are indices.
 #[kernel(max_threads(1024), instantiate(
     <u16, u32, Less, 32, 2>, <f32, u32, Greater, 32, 4>, <u64, u32, Less, 8, 2>, <f32, i64, Less, 32, 1>,
     <u64, u64, Greater, 4, 2>, <i16, i8, Less, 16, 4>, <bool, u16, Greater, 32, 2>,
