@@ -1,4 +1,4 @@
-//! Exchanges between arrangements, and loads and stores in them.
+//! Tests exchanges between arrangements, and loads and stores in them.
 
 use kernel_primitives::{Buffer, Complex, Result, Stream, bf16, f16};
 use proptest::prelude::any;
@@ -7,7 +7,7 @@ use crate::kernels::exchange as kernels;
 use crate::kernels::{Flagged, Sixteen, Twelve};
 use crate::support::{Arbitrary, Random, holds, stream, streams, values};
 
-/// Which of a tile's items each item of each thread is, in the warp-striped arrangement.
+/// Returns, for each item of each thread, its number in the tile, in the warp-striped arrangement.
 fn warp_striped(threads: usize, items: usize) -> Vec<usize> {
     let mut order = Vec::new();
     for t in 0..threads {
@@ -18,12 +18,12 @@ fn warp_striped(threads: usize, items: usize) -> Vec<usize> {
     order
 }
 
-/// The same in the striped arrangement.
+/// Returns the same in the striped arrangement.
 fn striped(threads: usize, items: usize) -> Vec<usize> {
     (0..threads).flat_map(|t| (0..items).map(move |i| i * threads + t)).collect()
 }
 
-/// Exchanges `tiles` tiles, of whose items `kept` in a hundred have a rank in the tile.
+/// Exchanges `tiles` tiles. `kept` in a hundred of their items have a rank in the tile.
 fn blocks_exchange<T: Arbitrary>(
     stream: &Stream,
     (threads, items): (usize, usize),

@@ -1,4 +1,4 @@
-//! Fourier transforms of threads, warps and blocks, compared with direct ones in double precision.
+//! Tests Fourier transforms of threads, warps and blocks against direct ones in double precision.
 
 use kernel_primitives::element::{FftFloat, root_of_unity};
 use kernel_primitives::{Buffer, Complex, ConvertTo, Result, Stream};
@@ -6,9 +6,9 @@ use kernel_primitives::{Buffer, Complex, ConvertTo, Result, Stream};
 use crate::kernels::fft as kernels;
 use crate::support::{Random, stream, streams};
 
-/// `exp(-2πi * index / n)`, by the standard library's functions.
+/// Returns `exp(-2πi * index / n)`, by the standard library's functions.
 fn root(index: usize, n: usize) -> Complex<f64> {
-    // From the nearest quarter of a turn, so that the angle is small.
+    // The angle is measured from the nearest quarter of a turn, so that it is small.
     let quarter = (4 * index + n / 2) / n;
     let angle = (4 * index as i64 - (quarter * n) as i64) as f64 / n as f64 * std::f64::consts::FRAC_PI_2;
     let (sin, cos) = angle.sin_cos();
@@ -20,7 +20,7 @@ fn root(index: usize, n: usize) -> Complex<f64> {
     }
 }
 
-/// A sum with what rounding takes from it (Neumaier).
+/// A sum, with the rounding errors that it lost (Neumaier).
 #[derive(Clone, Copy, Default)]
 struct Sum(f64, f64);
 
@@ -32,7 +32,7 @@ impl Sum {
     }
 }
 
-/// The discrete Fourier transform by its definition.
+/// Computes the discrete Fourier transform by its definition.
 fn direct(x: &[Complex<f64>]) -> Vec<Complex<f64>> {
     let n = x.len();
     let roots: Vec<_> = (0..n).map(|i| root(i, n)).collect();
@@ -48,7 +48,7 @@ fn direct(x: &[Complex<f64>]) -> Vec<Complex<f64>> {
     (0..n).map(result).collect()
 }
 
-/// The shape of a kernel's transforms: their length, a thread's items, how many a block has, and where a thread's items come from.
+/// The shape of a kernel's transforms: their length, a thread's items, the number in a block, and the places of a thread's items.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     n: usize,
@@ -65,7 +65,7 @@ where
     f64: ConvertTo<T>,
 {
     let Shape { n, items, batch, blocked } = shape;
-    // Three blocks' work for two blocks, so that one uses its storage again.
+    // There is the work of three blocks for two blocks, so that one uses its storage again.
     let len = 3 * batch * n;
     let mut random = Random::new(n as u64);
     let mut unit = || -> T { (2.0 * random.unit() - 1.0).convert() };
@@ -94,7 +94,7 @@ where
                 all += expected[place].norm_sqr();
             }
             let error = (errors / all).sqrt() / ConvertTo::<f64>::convert(T::EPSILON);
-            // What the docs say.
+            // This is the bound in the docs.
             let bound = 0.5 * (n as f64).log2().sqrt();
             assert!(error <= bound, "{shape:?}, inverse {inverse}: an error of {error} epsilons, and not {bound}");
         }
@@ -122,7 +122,7 @@ fn sanitize_threads_transform_their_items() -> Result<()> {
 
 macro_rules! of_warps {
     ($($t:ty, $n:literal, $items:literal;)*) => {$(
-        // A warp and a half: groups of 32 lanes have two warps.
+        // There are one and a half warps. Groups of 32 lanes have two warps.
         let lanes = $n / $items;
         let shape = Shape { n: $n, items: $items, batch: if lanes == 32 { 2 } else { 48 / lanes }, blocked: true };
         transforms::<$t>(shape, |stream, threads, inverse, x, out| {
@@ -187,14 +187,14 @@ fn roots_of_unity_are_nearest_numbers() {
     for n in [1, 2, 3, 7, 8, 12, 97, 1000, 1 << 12, 1001 * 13] {
         for index in 0..n {
             let (found, near) = (root_of_unity(index, n), root(index, n));
-            // The reference is off by a unit in the last place, for its angle and its function are rounded.
+            // The reference is off by a unit in the last place, because its angle and its function are rounded.
             let is_near = |a: f64, b: f64| (a - b).abs() <= 2.0 * f64::EPSILON * b.abs();
             assert!(is_near(found.re, near.re) && is_near(found.im, near.im), "{index} of {n}: {found} for {near}");
             assert_eq!(root_of_unity(index * 5, n * 5), found, "{index} of {n}, in other terms");
         }
     }
     assert_eq!(root_of_unity(3, 4), Complex::new(0.0, 1.0));
-    // Half the square root of three, of two, and what the sine of a degree is to 20 digits.
+    // These are half the square root of three, half that of two, and the sine of a degree to 20 digits.
     assert_eq!(root_of_unity(1, 12).re, 0.866_025_403_784_438_646_76);
     assert_eq!(root_of_unity(5, 8).im, 0.707_106_781_186_547_524_40);
     assert_eq!(-root_of_unity(1, 360).im, 0.017_452_406_437_283_512_819);
@@ -202,7 +202,7 @@ fn roots_of_unity_are_nearest_numbers() {
 
 #[test]
 fn the_most_passes_of_a_thread_leave_nothing_out() {
-    // Five factors: more are refused by the compiler.
+    // There are five factors. The compiler refuses more.
     let spectrum = kernel_primitives::thread::thread_fft(&[Complex::new(1.0f64, 0.0); 243]);
     assert!((spectrum[0].re - 243.0).abs() < 1e-9, "{}", spectrum[0]);
     assert!(spectrum[1..].iter().all(|x| x.re.hypot(x.im) < 1e-9));

@@ -1,4 +1,4 @@
-//! Windows of tensors in shared memory.
+//! Tests windows of tensors in shared memory.
 
 use kernel_primitives::simt::{Fault, FaultKind};
 use kernel_primitives::{Buffer, Diagnosis, Error, Result, Stream};
@@ -20,7 +20,7 @@ struct Case {
     border: u32,
 }
 
-/// The index that is read in place of another; step by step, as far as it takes.
+/// Returns the index that is read in place of another one. It applies the rule until the index is inside.
 fn inside(mut at: i64, extent: i64, border: u32) -> Option<i64> {
     while !(0..extent).contains(&at) {
         let low = at < 0;
@@ -77,7 +77,7 @@ fn windows<T: Arbitrary>(
 ) -> Result<()> {
     for stream in streams {
         for border in 0..5 {
-            // A tile with its halo at a corner, in the middle, all around, and far away.
+            // These are a tile with its halo at a corner, in the middle, all around, and far away.
             for (extents, first, window) in [
                 ([1, 20, 30], [0, -1, -2], [1, 10, 20]),
                 ([6, 7, 8], [2, 2, 2], [3, 3, 3]),
@@ -120,7 +120,7 @@ fn windows_that_do_not_fit_are_faults() -> Result<()> {
     let x = stream.buffer_zeroed::<u32>(60)?;
     let far = i64::MAX;
     for (extents, first, window, args) in [
-        // Larger than the storage, of more elements than there are, of none, and past the last index there can be.
+        // The windows are larger than the storage, have more elements than can be counted or none, or go past the largest index.
         ([3, 4, 5], 0, [1, 20, 31], [620, 600]),
         ([3, 4, 6], 0, [1, 1, 1], [72, 60]),
         ([3, 0, 5], 0, [1, 1, 1], [0, 60]),
@@ -140,7 +140,7 @@ fn windows_that_do_not_fit_are_faults() -> Result<()> {
     Ok(())
 }
 
-/// Of a tensor with elements and of one without, with what is outside by each border.
+/// The tensors have elements or none, and each border decides the elements outside.
 #[test]
 fn windows_without_elements_read_nothing() -> Result<()> {
     let stream = stream()?;
@@ -158,7 +158,7 @@ fn windows_without_elements_read_nothing() -> Result<()> {
     Ok(())
 }
 
-/// Far from the tensor, where indices are near the ends of what counts them.
+/// The windows are far from the tensor, where indices are near the limits of their type.
 #[test]
 fn windows_far_away() -> Result<()> {
     let stream = stream()?;

@@ -1,4 +1,4 @@
-//! Histograms, and runs written out.
+//! Tests histograms, and runs written out.
 
 use kernel_primitives::{Buffer, Result, Stream};
 use proptest::prelude::any;
@@ -57,7 +57,7 @@ fn decodes<T: Arbitrary>(
             offsets.extend(0..length);
         }
         let total = decoded.len() as u32;
-        // A few more than there are.
+        // A few places more than the runs have are read.
         decoded.resize(decoded.len() + 9, T::ZERO);
         offsets.resize(decoded.len(), 0);
         let (mut out, mut at) = (stream.buffer_zeroed(decoded.len())?, stream.buffer_zeroed(decoded.len())?);

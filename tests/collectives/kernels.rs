@@ -1,5 +1,5 @@
-//! The kernels of the tests of warp and block collectives, one file a subject. Compiled for both machines, so they use the
-//! device side alone.
+//! The kernels of the tests of warp and block collectives, with a file for each subject. They are compiled for both machines, so they use
+//! only the device side.
 
 pub mod exchange;
 pub mod fft;

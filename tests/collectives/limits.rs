@@ -1,4 +1,4 @@
-//! What a collective or a view cannot serve is a fault, and what it can is not.
+//! Tests limits: if a collective or a view cannot serve a call, there is a fault, and otherwise there is none.
 
 use kernel_primitives::functor::BinaryFn;
 use kernel_primitives::grid::Chain;
@@ -9,7 +9,7 @@ use kernel_primitives::{BufferSliceMut, Diagnosis, Error, Result, Stream};
 use crate::kernels::{Compose, Map, limits as kernels};
 use crate::support::{SHAPES, stream, threads};
 
-/// The fault that a launch raises: at once in the emulator, later on a GPU.
+/// Returns the fault that a launch raises: at once in the emulator, and later on a GPU.
 #[track_caller]
 fn raised(stream: &Stream, launched: Result<()>) -> Fault {
     match launched.and_then(|()| stream.synchronize()) {
@@ -140,7 +140,7 @@ fn a_split_barrier_is_for_some_warps_and_no_more_than_there_are() -> Result<()> 
     stream.synchronize()
 }
 
-/// Also if one lane of a warp could learn of the fault before the others.
+/// This holds even if one lane of a warp could learn of the fault before the others.
 #[test]
 fn a_warp_that_waits_at_a_split_barrier_ends_when_another_one_faults() -> Result<()> {
     let stream = stream()?;

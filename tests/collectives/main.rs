@@ -1,8 +1,8 @@
-//! The collectives of a warp and a block, other than sorts: a module for each. Each test runs on the device that
-//! `KERNEL_PRIMITIVES_DEVICE` names, and compares with a reference that is computed here by other means.
+//! Tests the collectives of a warp and a block, other than sorts, with a module for each. Each test runs on the device that
+//! `KERNEL_PRIMITIVES_DEVICE` names. It compares with a reference that is computed here in another way.
 //!
 //! Tests with `sanitize` in their names are small, and cover each facility once, for tools that slow the device down.
-//! The name of this binary, `collectives`, is a part of its kernels' names: the build script knows it.
+//! The name of this binary, `collectives`, is a part of its kernels' names. The build script knows it.
 
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]
 

@@ -1,4 +1,4 @@
-//! Differences, flags, shifts and rotations.
+//! Tests differences, flags, shifts and rotations.
 
 use kernel_primitives::{Buffer, Number, Result, Stream};
 use proptest::prelude::any;
@@ -107,7 +107,7 @@ fn flags<T: Arbitrary, const N: usize>(
     for stream in streams()? {
         for shape in SHAPES.into_iter().filter(|&shape| threads(shape) <= 256) {
             let tile = threads(shape) * N;
-            // Three values, in runs.
+            // There are three values, in runs.
             let few: Vec<T> = values(3, 8);
             let x: Vec<T> = values::<u8>(tile * 3, 9).into_iter().map(|v| few[(v % 3) as usize]).collect();
             let mut out = stream.buffer_zeroed(x.len())?;

@@ -1,4 +1,4 @@
-//! Rows along a merge path.
+//! Tests rows along a merge path.
 
 use kernel_primitives::block::PathTile;
 use kernel_primitives::simt::{Fault, FaultKind};
@@ -8,7 +8,7 @@ use kernel_primitives::{Diagnosis, Error, Result, Stream};
 use crate::kernels::path as kernels;
 use crate::support::{stream, streams};
 
-/// The sums of one tile: of its rows, and of what is after the last one.
+/// Returns the sums of one tile: of its rows, and of the items after the last row.
 fn sums(stream: &Stream, threads: u32, ends: &[u32], x: &[u32], items: usize) -> Result<Vec<u32>> {
     let mut sums = stream.buffer_from(&vec![77u32; ends.len() + 1])?;
     let (ends, x) = (stream.buffer_from(ends)?, stream.buffer_from(x)?);
@@ -20,7 +20,7 @@ fn sums(stream: &Stream, threads: u32, ends: &[u32], x: &[u32], items: usize) ->
 #[test]
 fn sanitize_a_tile_has_the_sums_of_its_rows_and_a_rest() -> Result<()> {
     for stream in streams()? {
-        // What is after the tile's items does not matter.
+        // Items after the tile's items do not matter.
         let x: Vec<u32> = (1..=64).collect();
         let sum = |items: std::ops::Range<u32>| items.map(|item| item + 1).sum::<u32>();
         assert_eq!(sums(&stream, 32, &[], &x, 64)?, [sum(0..64)]);
@@ -47,7 +47,7 @@ fn a_tile_that_the_storage_has_no_room_for_is_a_fault() -> Result<()> {
     Ok(())
 }
 
-/// All paths of a few short rows, step by step.
+/// The test takes all paths of a few short rows, step by step.
 #[test]
 fn a_search_finds_how_many_rows_end_before_each_step() {
     for code in 0..256u32 {
@@ -59,7 +59,7 @@ fn a_search_finds_how_many_rows_end_before_each_step() {
                 Some(*end)
             })
             .collect();
-        // Two items after the last row.
+        // There are two items after the last row.
         let (rows, items) = (ends.len(), ends[3] + 2);
         let (mut row, mut item) = (0, 0);
         for step in 0..=rows + items {

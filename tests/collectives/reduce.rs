@@ -1,4 +1,4 @@
-//! Reductions of a block.
+//! Tests reductions of a block.
 
 use kernel_primitives::functor::{Add, LogicalXor, Max, Min};
 use kernel_primitives::prelude::Each;
@@ -41,7 +41,7 @@ fn blocks_reduce<T: Arbitrary, R: Reducer<T>>(
 ) -> Result<()> {
     for stream in streams {
         for (k, shape) in SHAPES.into_iter().enumerate() {
-            // Groups of whole warps, of parts of warps, across warps, of one thread, of more than there are.
+            // Groups have whole warps, parts of warps, threads of several warps, one thread, or more threads than there are.
             let width = [64, 16, 50, 1, 2000, 96, 33, 8][k % 8];
             a_block_reduces(&op, &stream, (shape, width, k as u64), &launch)?;
         }
@@ -200,7 +200,7 @@ fn arrays_reduce_item_by_item() -> Result<()> {
     Ok(())
 }
 
-/// Groups of every number of warps, in blocks of every number, the last warp whole or not.
+/// There are groups of every number of warps, in blocks of every number of warps. The last warp is whole or not.
 #[test]
 fn the_last_group_may_have_any_number_of_warps() -> Result<()> {
     let stream = stream()?;
@@ -218,7 +218,7 @@ fn the_last_group_may_have_any_number_of_warps() -> Result<()> {
         for of_group in 1..=warps {
             let (threads, width) = (warps * 32 - if of_group % 3 == 2 { 7 } else { 0 }, of_group * 32);
             check!(threads, width: i32, Add, Add;);
-            // What lies on other boundaries.
+            // These types have other alignments.
             if warps % of_group == 4 || warps % of_group == 8 {
                 check!(threads, width: f64, Max, Max; u8, Last, Last; [u64; 4], Each<Max>, Each(Max););
             }

@@ -1,10 +1,10 @@
-//! What the collectives must give, by plain loops; and the cases.
+//! The expected results of the collectives, by plain loops, and the cases.
 
 use kernel_primitives::{Element, Reducer};
 
 use crate::support::threads;
 
-/// Block shapes: those of CUB's tests, and rows and columns that do and do not fit in warps.
+/// Block shapes: those of CUB's tests, and rows and columns that fit in warps and that do not.
 pub const SHAPES: [(u32, u32, u32); 18] = [
     (1, 1, 1),
     (7, 1, 1),
@@ -26,12 +26,12 @@ pub const SHAPES: [(u32, u32, u32); 18] = [
     (1, 77, 1),
 ];
 
-/// All values combined in order.
+/// Returns all values, combined in order.
 pub fn total<T: Element, R: Reducer<T>>(x: &[T], op: &R) -> T {
     x.iter().copied().reduce(|a, b| op.apply(a, b)).unwrap_or(op.identity())
 }
 
-/// Each value combined with those before it.
+/// Returns each value, combined with the values before it.
 pub fn inclusive<T: Element, R: Reducer<T>>(x: &[T], op: &R) -> Vec<T> {
     (0..x.len())
         .scan(None, |sum, i| {
@@ -41,7 +41,7 @@ pub fn inclusive<T: Element, R: Reducer<T>>(x: &[T], op: &R) -> Vec<T> {
         .collect()
 }
 
-/// For each value, those before it combined after `initial`.
+/// Returns, for each value, the values before it, combined after `initial`.
 pub fn exclusive<T: Element, R: Reducer<T>>(x: &[T], initial: T, op: &R) -> Vec<T> {
     (0..x.len())
         .scan(initial, |sum, i| {
@@ -52,7 +52,7 @@ pub fn exclusive<T: Element, R: Reducer<T>>(x: &[T], initial: T, op: &R) -> Vec<
         .collect()
 }
 
-/// For each thread of a block, its column's total.
+/// Returns, for each thread of a block, its column's total.
 pub fn columns<T: Element, R: Reducer<T>>(x: &[T], shape: (u32, u32, u32), op: &R) -> Vec<T> {
     let (dx, dy) = (shape.0 as usize, shape.1 as usize);
     (0..threads(shape))
@@ -63,8 +63,8 @@ pub fn columns<T: Element, R: Reducer<T>>(x: &[T], shape: (u32, u32, u32), op: &
         .collect()
 }
 
-/// Calls a macro with the element types that no other test has, and two whose order counts: how many cases, the type, and its
-/// reduction.
+/// Calls a macro with the element types that no other test has, and with two types whose order counts. The macro gets the number of cases,
+/// the type, and its reduction.
 macro_rules! with_other_types {
     ($check:ident) => {
         $check! {

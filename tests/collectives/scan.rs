@@ -1,4 +1,4 @@
-//! Scans of a block.
+//! Tests scans of a block.
 
 use kernel_primitives::__private::Instantiated;
 use kernel_primitives::functor::{Add, LogicalXor, Max, Min};
@@ -13,7 +13,7 @@ use crate::support::{Arbitrary, any_shape, holds, stream, streams, threads, valu
 
 type Shape = (u32, u32, u32);
 
-/// Scans `len` items in tiles, the last of which may be partial: its missing items are zeros.
+/// Scans `len` items in tiles. The last tile may be partial, and its missing items are zeros.
 fn a_block_scans<T: Arbitrary, R: Reducer<T>, const N: usize>(
     op: &R,
     stream: &Stream,
@@ -89,7 +89,7 @@ scans! {
     one_warp_scans_32_bytes_a_thread: [u64; 4], Each<Max>, 1, 64, Each(Max), vec![stream()?];
 }
 
-/// The element types that no other test has, and two whose order counts.
+/// These are the element types that no other test has, and two types whose order counts.
 #[test]
 fn blocks_of_any_shape_scan_elements_of_any_type() {
     macro_rules! check {
@@ -183,7 +183,7 @@ fn a_block_larger_than_its_scans_storage_is_a_fault() -> Result<()> {
     Ok(())
 }
 
-/// Sums of −0 are −0, whatever is combined in between; what comes before the first item is +0.
+/// Sums of −0 are −0, for any order of combination. The value before the first item is +0.
 #[test]
 fn sums_keep_a_negative_zero_sanitize() -> Result<()> {
     fn check<const THREADS: usize, Tag>(stream: &Stream, shape: (u32, u32, u32)) -> Result<()>
@@ -194,7 +194,7 @@ fn sums_keep_a_negative_zero_sanitize() -> Result<()> {
         let mut out = stream.buffer_zeroed(threads(shape))?;
         kernels::all_forms::<f32, Add, 1, THREADS>::launch(stream, (1, shape), -0.0, &x, &mut out, Add)?;
         for (i, found) in out.to_vec()?.into_iter().enumerate() {
-            // Inclusive, exclusive, both from −0, both after the total, and the total.
+            // These are the inclusive scan, the exclusive scan, both from −0, both after the total, and the total.
             let before = if i == 0 { 0.0 } else { -0.0 };
             let expected = [-0.0, before, -0.0, -0.0, -0.0, -0.0, -0.0f32];
             assert_eq!(found.map(f32::to_bits), expected.map(f32::to_bits), "thread {i} of {shape:?}");

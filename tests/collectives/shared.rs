@@ -1,4 +1,4 @@
-//! The floor of shared memory: arrays in storages, vectors, turns and phases.
+//! Tests the lowest level of shared memory: arrays in storages, vectors, turns and phases.
 
 use kernel_primitives::prelude::*;
 use kernel_primitives::view::{Phases, SharedStorage};
@@ -117,7 +117,7 @@ fn phases_are_as_large_as_the_largest() {
     assert_eq!((<[u16; 5]>::BYTES, <[u16; 5]>::ALIGN), (10, 2));
 }
 
-/// What each thread of a block of `threads` has from its mirror image, by the vectors that are there.
+/// Returns, for each thread of a block of `threads`, whether it has its mirror image's vectors.
 fn copies(stream: &Stream, threads: usize, waits: u32) -> Result<[bool; 2]> {
     let x: Vec<u32> = values(8 * threads, threads as u64);
     let mut out = stream.buffer_zeroed(x.len())?;
@@ -137,7 +137,7 @@ fn sanitize_copies_are_there_after_a_wait() -> Result<()> {
     Ok(())
 }
 
-/// As on a GPU, a kernel that does not wait finds nothing, from the architecture on that has such copies. A checked emulator says so.
+/// As on a GPU, a kernel that does not wait finds nothing, if the architecture has such copies. A checked emulator reports this.
 #[test]
 fn the_emulator_makes_copies_when_they_are_waited_for() -> Result<()> {
     for (arch, expected) in [

@@ -1,4 +1,4 @@
-//! Collectives of a warp.
+//! Tests collectives of a warp.
 
 use kernel_primitives::functor::{Add, LogicalXor, Max, Min};
 use kernel_primitives::prelude::Each;
@@ -10,7 +10,7 @@ use crate::kernels::{Compose, Last, Map, Triangular, Twelve};
 use crate::reference::{exclusive, inclusive, total, with_other_types};
 use crate::support::{Arbitrary, Random, holds, stream, streams, values};
 
-/// Widths of groups: CUB's, and others.
+/// Widths of groups: those of CUB, and others.
 const WIDTHS: [u32; 10] = [1, 2, 3, 4, 7, 9, 16, 17, 31, 32];
 
 const BLOCKS: [u32; 6] = [1, 7, 32, 65, 96, 128];

@@ -4,7 +4,7 @@ use super::{Flagged, Sixteen, Twelve};
 use kernel_primitives::prelude::*;
 use kernel_primitives::view::Phases;
 
-/// Of each item, where the thread has it afterwards: striped and back, warp-striped and back, and scattered to blocked and
+/// Writes, for each item, its place in the threads afterwards: striped and back, warp-striped and back, and scattered to blocked and
 /// striped by its rank in the tile.
 #[kernel(instantiate(
     <f32, 128, 4>, <u8, 65, 16>, <f64, 96, 9>, <u32, 256, 8>, <Twelve, 32, 11>, <f16, 17, 8>, <Sixteen, 64, 2>, <i32, 1, 4>,
@@ -36,7 +36,7 @@ pub fn exchanged<T: Element, const THREADS: usize, const ITEMS: usize>(
     }
 }
 
-/// Keeps the odd items of a tile, in order, at its start; returns how many there are.
+/// Keeps the odd items of a tile, in order, at its start. Returns the number of these items.
 #[kernel]
 pub fn odd_first(
     cx: Block,
@@ -50,7 +50,7 @@ pub fn odd_first(
         read_data(cx, &mut items, x.tile(tile));
         let kept: [u32; 3] = core::array::from_fn(|i| items[i] % 2);
         let (before, count) = block_exclusive_scan(cx, &mut scan, &kept, Add);
-        // First zeros everywhere, since a scatter writes only what it has.
+        // First, all places get zeros, because a scatter writes only its own places.
         let everywhere = core::array::from_fn(|i| cx.thread_rank() * 3 + i as u32);
         scatter_to_striped(cx, &mut shared, &[0; 3], &everywhere);
         let ranks = core::array::from_fn(|i| if kept[i] == 1 { before[i] } else { u32::MAX });
@@ -64,8 +64,7 @@ pub fn odd_first(
     }
 }
 
-/// The tile's items at every other place, striped and blocked. Between them are the bits that the memory had, which are no
-/// values.
+/// Writes the tile's items at every other place, striped and blocked. Between them are the old bits of the memory, which are not values.
 #[kernel(instantiate(<bool, 64, 2>, <bool, 40, 16>, <Flagged, 32, 4>, <[bool; 3], 20, 3>))]
 pub fn scattered_apart<T: Element, const THREADS: usize, const ITEMS: usize>(
     cx: Block,
@@ -99,7 +98,7 @@ pub fn scattered_apart<T: Element, const THREADS: usize, const ITEMS: usize>(
     }
 }
 
-/// Each item and where the thread that reads it is, striped and warp-striped.
+/// Writes each item and its place in the thread that reads it, striped and warp-striped.
 #[kernel(instantiate(<u8, 1>, <f32, 4>, <Twelve, 3>, <f64, 11>))]
 pub fn copied<T: Element, const ITEMS: usize>(
     cx: Block,

@@ -4,7 +4,7 @@ use super::Twelve;
 use kernel_primitives::block::{Border, HaloStorage, block_load_halo};
 use kernel_primitives::prelude::*;
 
-/// The border of a number.
+/// Returns the border with a number.
 fn border<T>(number: u32, outside: T) -> Border<T> {
     match number {
         0 => Border::Clamp,
@@ -15,7 +15,7 @@ fn border<T>(number: u32, outside: T) -> Border<T> {
     }
 }
 
-/// The elements of a window, and of that which begins one index further along each axis, by the same storage.
+/// Writes the elements of a window, and of the window that begins one index further along each axis, with the same storage.
 #[kernel(max_threads(1024), instantiate(<u8>, <u32>, <Twelve>, <f64>))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn windows<T: Element>(

@@ -4,7 +4,7 @@ use super::Twelve;
 use kernel_primitives::functor::Cast;
 use kernel_primitives::prelude::*;
 
-/// How many values have each remainder, per block, tile after tile with the same storage.
+/// Counts the values with each remainder for each block, tile after tile with the same storage.
 #[kernel]
 pub fn remainders(
     cx: Block,
@@ -27,7 +27,7 @@ pub fn remainders(
     }
 }
 
-/// Runs written out, and each item's distance from its run's start.
+/// Writes out runs, and each item's distance from its run's start.
 #[kernel(instantiate(<u8, 32, 1>, <Twelve, 96, 3>, <u32, 65, 2>))]
 pub fn decoded<T: Element, const THREADS: usize, const RUNS: usize>(
     cx: Block,
@@ -41,7 +41,7 @@ pub fn decoded<T: Element, const THREADS: usize, const RUNS: usize>(
     let (mut v, mut l) = (init::<T, RUNS>(T::ZERO), init::<u32, RUNS>(0));
     read_data(cx, &mut v, values);
     read_data(cx, &mut l, lengths);
-    // Twice, so that the storage is used again.
+    // This runs twice, so that the storage is used again.
     run_length_begin(cx, &mut shared, &v, &l);
     let runs = run_length_begin(cx, &mut shared, &v, &l);
     for tile in cx.tiles::<4>(out.len()) {

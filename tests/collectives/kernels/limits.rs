@@ -74,7 +74,7 @@ pub fn announce_tile(cx: Block, tile: u64, tiles: u64, chain: GlobalMut<u64, Ato
     Chain::new(cx, &chain, tiles as usize).announce(tile as usize, 1u64);
 }
 
-/// Every thread writes four numbers, as far as there is room.
+/// Each thread writes four numbers, if there is room.
 #[kernel]
 pub fn write_fours(cx: Block, mut out: Output<SpanMut<u32>>) {
     let first = cx.thread_rank() as usize * 4;
@@ -83,7 +83,7 @@ pub fn write_fours(cx: Block, mut out: Output<SpanMut<u32>>) {
     unsafe { out.write_items::<4>(first, &items) };
 }
 
-/// A pair for each place that both outputs have.
+/// Writes a pair for each place that both outputs have.
 #[kernel]
 pub fn write_pairs(cx: Block, mut out: Output<Zip<SpanMut<u32>, SpanMut<u64>>>) {
     for i in cx.items(out.len()) {
@@ -92,7 +92,7 @@ pub fn write_pairs(cx: Block, mut out: Output<Zip<SpanMut<u32>, SpanMut<u64>>>) 
     }
 }
 
-/// Whether a row of so many columns is empty: 1, and 2 as warps have it.
+/// Says whether a row of this number of columns is empty: 1 for a row, and 2 for a row by warps.
 #[kernel]
 pub fn empty_rows(cx: Block, columns: u64, mut x: GlobalMut<u32, Rows<4>>, mut out: GlobalMut<u32, PerBlock>) {
     let columns = columns as usize;
@@ -113,7 +113,7 @@ pub fn begin_split_barrier(cx: Block, warps: u32, barriers: Shared<SplitBarriers
     }
 }
 
-/// The first warp waits for the second one, phase after phase, of which a lane faults in place of its arrival.
+/// The first warp waits for the second warp, phase after phase. In one phase, a lane of the second warp faults before it arrives.
 #[kernel]
 pub fn wait_for_a_warp_that_faults(cx: Block, barriers: Shared<SplitBarriers<1>>) {
     if cx.thread_rank() == 0 {
@@ -121,7 +121,7 @@ pub fn wait_for_a_warp_that_faults(cx: Block, barriers: Shared<SplitBarriers<1>>
     }
     cx.barrier();
     if cx.warp() > 0 {
-        // Where one lane arrives for all, it is this one.
+        // If one lane arrives for all lanes, it is this one.
         if cx.lane() == 0 {
             cx.fault(7);
         }
@@ -134,8 +134,8 @@ pub fn wait_for_a_warp_that_faults(cx: Block, barriers: Shared<SplitBarriers<1>>
     }
 }
 
-/// Every scan of items that warps have side by side: up to each, before each from a first value, and before each after the total of
-/// all. Each item follows from its place.
+/// Computes every scan of items that warps have side by side: the inclusive scan, the exclusive scan from a first value, and the exclusive
+/// scan after the total of all. Each item is computed from its place.
 #[kernel(max_threads(1024))]
 pub fn scans_of_rounds(
     cx: Block,

@@ -3,7 +3,7 @@
 use super::Twelve;
 use kernel_primitives::prelude::*;
 
-/// Of each thread: the value of the thread before, of the thread after, of the one `by` further, and of thread 0 or the last.
+/// Writes for each thread: the value of the thread before, of the thread after, of the thread `by` further, and of thread 0 or the last.
 #[kernel(instantiate(<u8>, <u32>, <Twelve>, <f64>))]
 pub fn shifted<T: Element>(
     cx: Block,

@@ -2,7 +2,7 @@
 
 use kernel_primitives::prelude::*;
 
-/// Adds up each row's items, by tiles that are given, and what goes on after the last one.
+/// Adds up each row's items in a given tile, and also the items after the last row.
 #[kernel]
 pub fn sums_of_rows(
     cx: Block,

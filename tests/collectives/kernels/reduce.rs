@@ -5,7 +5,7 @@ use kernel_primitives::functor::LogicalXor;
 use kernel_primitives::prelude::*;
 use kernel_primitives::view::Phases;
 
-/// Of each thread: the block's, the first thread's (the value itself elsewhere), its group's and its column's reduction.
+/// Writes for each thread: the block's reduction, the first thread's (the value itself in other threads), its group's and its column's.
 #[kernel(max_threads(1024), instantiate(
     <f32, Add>, <u8, Last>, <i32, Min>, <f64, Max>, <u16, Add>, <f16, Min>, <i64, Add>, <Triangular, Compose>,
     <Map<u64>, Compose>, <[u64; 4], Each<Max>>, <i8, Min>, <i16, Max>, <u64, Add>, <bf16, Max>, <bool, LogicalXor>,
@@ -29,7 +29,7 @@ pub fn all_forms<T: Element, R: Reducer<T> + KernelParam>(
     }
 }
 
-/// The reductions of groups of `width` threads alone.
+/// Writes only the reductions of groups of `width` threads.
 #[kernel(max_threads(1024), instantiate(<i32, Add>, <f64, Max>, <u8, Last>, <[u64; 4], Each<Max>>))]
 pub fn in_groups<T: Element, R: Reducer<T> + KernelParam>(
     cx: Block,
@@ -44,8 +44,8 @@ pub fn in_groups<T: Element, R: Reducer<T> + KernelParam>(
     }
 }
 
-/// The block's reduction and the first thread's (the value itself elsewhere), by one warp for all, twice, and beside a scan in
-/// the same memory.
+/// Writes the block's reduction and the first thread's (the value itself in other threads). One warp computes it for all, twice, and beside
+/// a scan in the same memory.
 #[kernel(max_threads(THREADS), instantiate(
     <f32, Add, 256>, <u8, Last, 1024>, <i32, Min, 512>, <f64, Max, 128>, <f16, Min, 160>, <i64, Add, 256>,
     <Triangular, Compose, 100>, <[u64; 4], Each<Max>, 64>,
@@ -67,7 +67,7 @@ pub fn by_one_warp<T: Element, R: Reducer<T> + KernelParam, const THREADS: usize
     }
 }
 
-/// The reduction of the first `valid` items of each block's tile.
+/// Writes the reduction of the first `valid` items of each block's tile.
 #[kernel(instantiate(<f32, Add, 1>, <u8, Last, 4>, <Triangular, Compose, 9>, <i32, Max, 11>))]
 pub fn partial_tiles<T: Element, R: Reducer<T> + KernelParam, const N: usize>(
     cx: Block,
@@ -85,7 +85,7 @@ pub fn partial_tiles<T: Element, R: Reducer<T> + KernelParam, const N: usize>(
     out.store(total);
 }
 
-/// Several items a thread: along `x` and along `y`, each item by itself.
+/// Reduces several items for each thread: along `x` and along `y`, each item by itself.
 #[kernel(instantiate(<u32, Add, 2>, <f16, Max, 3>))]
 pub fn item_by_item<T: Element, R: Reducer<T> + KernelParam, const N: usize>(
     cx: Block,

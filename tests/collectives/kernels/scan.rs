@@ -4,8 +4,8 @@ use super::{Compose, Last, Map, Triangular};
 use kernel_primitives::functor::LogicalXor;
 use kernel_primitives::prelude::*;
 
-/// Every form of scan, each to its own output: inclusive, exclusive, both from `initial`, and both after a prefix that is
-/// the total; the total itself comes last. With `THREADS` one warp scans for all.
+/// Computes every form of scan, each to its own output: inclusive, exclusive, both from `initial`, and both after a prefix that is the
+/// total. The total itself comes last. With `THREADS`, one warp scans for all.
 #[kernel(max_threads(if THREADS == 0 { 1024 } else { THREADS }), instantiate(
     <f32, Add, 1, 0>, <u8, Last, 4, 0>, <i32, Add, 9, 0>, <f64, Max, 2, 0>, <u16, Add, 3, 0>, <f16, Min, 8, 0>,
     <i64, Add, 1, 0>, <Triangular, Compose, 4, 0>, <Map<u64>, Compose, 2, 0>, <[u64; 4], Each<Max>, 1, 0>,
@@ -46,7 +46,7 @@ pub fn all_forms<T: Element, R: Reducer<T> + KernelParam, const N: usize, const 
     }
 }
 
-/// The seed's scan, in the striped arrangement.
+/// Computes the seed's scan, in the striped arrangement.
 #[kernel(max_threads(1024), instantiate(<u32, Add, 1>, <u32, Add, 2>, <Triangular, Compose, 3>))]
 pub fn striped<T: Element, R: Reducer<T> + KernelParam, const N: usize>(
     cx: Block,
@@ -62,7 +62,7 @@ pub fn striped<T: Element, R: Reducer<T> + KernelParam, const N: usize>(
     }
 }
 
-/// A carry from tile to tile through the prefix callback, which runs in one warp.
+/// Carries a value from tile to tile through the prefix callback, which runs in one warp.
 #[kernel]
 pub fn carried(cx: Block, x: Global<u32>, mut out: GlobalMut<u32, Tiles<4>>, mut shared: Shared<ScanStorage<u32>>) {
     let mut carry = 0u32;
@@ -78,7 +78,7 @@ pub fn carried(cx: Block, x: Global<u32>, mut out: GlobalMut<u32, Tiles<4>>, mut
     }
 }
 
-/// For blocks of up to 64 threads.
+/// Scans in blocks of up to 64 threads.
 #[kernel]
 pub fn sums_of_64(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>, mut shared: Shared<ScanStorage<u32, 64>>) {
     for i in cx.items(out.len()) {
@@ -87,8 +87,8 @@ pub fn sums_of_64(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>, mut shared
     }
 }
 
-/// Of −0 in all places: its scan in rounds from what changes nothing, what a warp's first lane has before it, the sum of none, and of
-/// some that do not fill the block.
+/// Scans −0 in all places. It writes the scan in rounds from the identity, the value before a warp's first lane, the sum of no values, and
+/// the sum of values that do not fill the block.
 #[kernel]
 pub fn zeros(
     cx: Block,

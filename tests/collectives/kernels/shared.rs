@@ -11,13 +11,13 @@ use kernel_primitives::view::{Phases, SharedStorage};
 /// Two halves of `N` elements for each of 256 threads.
 pub struct Halves<T, const N: usize>(PhantomData<T>);
 
-// SAFETY: uninitialised elements.
+// SAFETY: these are uninitialised elements.
 unsafe impl<T: Element, const N: usize> SharedStorage for Halves<T, N> {
     const BYTES: usize = 2 * 256 * N * size_of::<T>();
     const ALIGN: usize = 16;
 }
 
-/// Each thread's items from its mirror image in the block, by vectors.
+/// Reads each thread's items from its mirror image in the block, by vectors.
 #[kernel(instantiate(<u8, 16>, <u8, 3>, <f16, 4>, <f32, 4>, <f32, 6>, <f64, 2>, <Twelve, 2>, <Sixteen, 1>))]
 pub fn mirrored<T: Element, const N: usize>(
     cx: Block,
@@ -41,7 +41,7 @@ pub fn mirrored<T: Element, const N: usize>(
     }
 }
 
-/// Each thread's value passed on to the next thread, `rounds` times, by turns in two halves: one barrier a round.
+/// Passes each thread's value on to the next thread, `rounds` times, by turns in two halves. Each round has one barrier.
 #[kernel]
 pub fn passed_by_turns(
     cx: Block,
@@ -54,7 +54,7 @@ pub fn passed_by_turns(
     for i in cx.items(out.len()) {
         let mut value = x[i];
         for round in 0..rounds {
-            // Now and then another kind of use in between.
+            // Sometimes there is another kind of use in between.
             if round % 5 == 4 {
                 let other = shared.phase::<Halves<u16, 1>>();
                 other.enter();
@@ -83,8 +83,8 @@ pub fn passed_by_turns(
 /// Bytes, a reduction and words, one after the other in one memory.
 type ElementsAndReduction = Phases<([u8; 1024], ReduceStorage<bool>, [u32; 256])>;
 
-/// Bytes that threads write by themselves, and a collective, by turns in the same memory, without a barrier in between but the
-/// collective's own: how many threads have an odd number, and the next thread's number.
+/// Uses the same memory by turns for bytes that threads write by themselves, and for a collective. The only barrier in between is the
+/// collective's own. It writes the number of threads with an odd number, and the next thread's number.
 #[kernel]
 pub fn elements_and_collectives(
     cx: Block,
@@ -106,19 +106,19 @@ pub fn elements_and_collectives(
             words.set(rank, next);
             cx.barrier();
             next = words.get((rank + 1) % threads);
-            // Elements of another type right after.
+            // Elements of another type follow at once.
             shared.phase::<[u8; 1024]>().set(rank, 1);
         }
         out.set(i, [odd, next]);
     }
 }
 
-/// How many threads of the block have each remainder, counted in an array's elements.
+/// Counts the threads of the block with each remainder, in an array's elements.
 #[kernel]
 pub fn counted(cx: Block, mut out: GlobalMut<u32>, mut shared: Shared<Halves<u32, 1>>) {
     shared.enter();
     let counts = shared.array::<u32>(512, 16);
-    // SAFETY: barriers lie between the initialisation, the atomic updates and the reads.
+    // SAFETY: barriers are between the initialisation, the atomic updates and the reads.
     unsafe {
         if cx.thread_rank() < 16 {
             counts.store(cx.thread_rank() as usize, 0);
@@ -132,11 +132,11 @@ pub fn counted(cx: Block, mut out: GlobalMut<u32>, mut shared: Shared<Halves<u32
     }
 }
 
-/// Lies about an array: `what` says how.
+/// Makes false promises about an array. `what` says which.
 #[kernel]
 pub fn misused(cx: Block, what: u32, shared: Shared<Halves<u32, 1>>) {
     let array = shared.array::<u32>(0, 100);
-    // SAFETY: none: the kernel runs in the emulator, which reports it.
+    // SAFETY: this is not sound. The kernel runs in the emulator, which reports it.
     unsafe {
         match what {
             0 => array.store(100, 1),
@@ -154,8 +154,8 @@ pub fn misused(cx: Block, what: u32, shared: Shared<Halves<u32, 1>>) {
     let _ = cx;
 }
 
-/// Each thread's two vectors of four items, copied to shared memory a group each, from its mirror image in the block, all first vectors
-/// before all second ones. Each thread waits for none of its groups, for the first, or for both.
+/// Copies each thread's two vectors of four items to shared memory from its mirror image in the block. Each vector is a group, and all
+/// first vectors come before all second ones. Each thread waits for none of its groups, for the first, or for both.
 #[kernel]
 pub fn copied(
     cx: Block,
@@ -170,7 +170,7 @@ pub fn copied(
     let array = halves.array::<u32>(0, 2 * 256 * 4);
     for half in 0..2 {
         let at = 4 * (half * threads + rank);
-        // SAFETY: this thread's elements, which others read after the barrier.
+        // SAFETY: these are this thread's elements, which others read after the barrier.
         unsafe { x.copy::<4>(at, array, at) };
         x.group_copies();
     }
@@ -181,10 +181,10 @@ pub fn copied(
     }
     cx.barrier();
     for half in 0..2 {
-        // SAFETY: elements that the kernel has for itself, as far as it has waited for them.
+        // SAFETY: the kernel has these elements for itself, if it has waited for them.
         let items = unsafe { array.load_items::<4>(4 * (half * threads + threads - 1 - rank)) };
         for (i, item) in items.into_iter().enumerate() {
-            // SAFETY: this thread's place.
+            // SAFETY: this is this thread's place.
             unsafe { out.write(4 * (half * threads + rank) + i, item) };
         }
     }

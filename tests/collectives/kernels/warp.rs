@@ -4,7 +4,7 @@ use super::{Compose, Last, Map, Triangular, Twelve};
 use kernel_primitives::functor::LogicalXor;
 use kernel_primitives::prelude::*;
 
-/// Of each thread: its group's reduction, its inclusive and exclusive scan there, and the group's total.
+/// Writes for each thread: its group's reduction, its inclusive and exclusive scan there, and the group's total.
 #[kernel(instantiate(
     <f32, Add>, <u32, Max>, <i32, Add>, <u8, Last>, <i64, Min>, <f64, Add>, <f16, Max>, <u16, Add>, <Triangular, Compose>,
     <Map<u64>, Compose>, <[u64; 4], Each<Add>>, <i8, Min>, <i16, Max>, <u64, Add>, <bf16, Max>, <bool, LogicalXor>,
@@ -25,7 +25,7 @@ pub fn groups<T: Element, R: Reducer<T> + KernelParam>(
     }
 }
 
-/// Of each thread: the warp's inclusive and exclusive scan, the exclusive scan from 3, and the total.
+/// Writes for each thread: the warp's inclusive and exclusive scan, the exclusive scan from 3, and the total.
 #[kernel(instantiate(<i32, Add>, <Triangular, Compose>))]
 pub fn warps_scanned<T: Element, R: Reducer<T> + KernelParam>(
     cx: Block,
@@ -43,7 +43,7 @@ pub fn warps_scanned<T: Element, R: Reducer<T> + KernelParam>(
     }
 }
 
-/// The same with a width that the compiler knows.
+/// Writes the same with a width that the compiler knows.
 #[kernel(instantiate(<1>, <2>, <7>, <16>, <32>))]
 pub fn groups_of<const WIDTH: u32>(cx: Block, x: Global<f32>, mut out: GlobalMut<f32>) {
     for i in cx.items(out.len()) {
@@ -51,7 +51,7 @@ pub fn groups_of<const WIDTH: u32>(cx: Block, x: Global<f32>, mut out: GlobalMut
     }
 }
 
-/// Of each thread: its segment's reduction by heads, and by tails.
+/// Writes for each thread: its segment's reduction by heads, and by tails.
 #[kernel(instantiate(<u32, Add>, <u8, Last>, <Triangular, Compose>))]
 pub fn segments<T: Element, R: Reducer<T> + KernelParam>(
     cx: Block,
@@ -66,7 +66,7 @@ pub fn segments<T: Element, R: Reducer<T> + KernelParam>(
     }
 }
 
-/// The value of one lane.
+/// Writes the value of one lane.
 #[kernel(instantiate(<u8>, <Twelve>, <[Twelve; 3]>, <bool>))]
 pub fn broadcast<T: Element>(cx: Block, source: u32, x: Global<T>, mut out: GlobalMut<T>) {
     for i in cx.items(out.len()) {

@@ -1,4 +1,4 @@
-//! The copy of the repository: its places are chosen and rewritten until it compiles, and its tests are built.
+//! Makes the copy of the repository. It chooses places and rewrites them until the copy compiles, and builds its tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +12,7 @@ use crate::sites::{Site, rewritten, sites};
 use crate::text::Random;
 use crate::{Places, Result};
 
-/// Files of device code, and folders of them.
+/// Files and folders of device code.
 const DEVICE_CODE: [&str; 12] = [
     "primitives-gpu/src/block/",
     "primitives-gpu/src/warp/",
@@ -28,7 +28,7 @@ const DEVICE_CODE: [&str; 12] = [
     "src/kernels/",
 ];
 
-/// Whether a file has device code: in the folders above, or beside an algorithm's call.
+/// Returns whether a file has device code. It does if it is in the folders above, or beside an algorithm's call.
 fn is_device_code(file: &str) -> bool {
     let is_kernel = |path: &str| path.contains('/') && !path.contains("/call") && !path.starts_with("sparse/");
     file.ends_with(".rs")
@@ -36,7 +36,7 @@ fn is_device_code(file: &str) -> bool {
             || file.strip_prefix("src/algorithms/").is_some_and(is_kernel))
 }
 
-/// Test programs of the facade that run device code, those of small pieces first. Those that there are not are left out.
+/// Test programs of the facade that run device code. Those of small pieces come first. Programs that do not exist are left out.
 const PROGRAMS: [&str; 7] = ["collectives", "sorts", "suite", "functions", "net", "algorithms", "expr"];
 
 /// A mutant of the copy.
@@ -46,7 +46,7 @@ pub struct Mutant {
 }
 
 impl Mutant {
-    /// Its fields in a table: what names it from one run to the next.
+    /// Returns its fields in a table. These name it from one run to the next.
     pub fn fields(&self) -> String {
         let Site { file, line, function, operator, original, .. } = &self.site;
         format!("{file}\t{line}\t{function}\t{operator}\t{original}\t{}", self.site.mutated())
@@ -92,7 +92,7 @@ pub fn prepare(places: &Places, density: f64, seed: u64) -> Result<()> {
     }
     let lines: Vec<_> = mutants.iter().map(|mutant| format!("{}\t{}\n", mutant.number, mutant.fields())).collect();
     write(&places.list, &lines.concat())?;
-    // What the tests reach is found again.
+    // The places that the tests reach are found again.
     if places.tests.exists() {
         fs::remove_file(&places.tests)?;
     }
@@ -100,7 +100,8 @@ pub fn prepare(places: &Places, density: f64, seed: u64) -> Result<()> {
     Ok(())
 }
 
-/// Some of the places of each file, more of a long one, of as many operators as can be. A file that stays the same keeps its own.
+/// Chooses some places of each file, more of a long one, with as many different operators as possible. A file that has not changed keeps
+/// its places.
 fn choose(files: Vec<Vec<Site>>, density: f64, seed: u64) -> Vec<Mutant> {
     let mut chosen = Vec::new();
     for mut sites in files {
@@ -110,7 +111,7 @@ fn choose(files: Vec<Vec<Site>>, density: f64, seed: u64) -> Vec<Mutant> {
         let own = (density * (sites.len() as f64).sqrt()).round().max(1.0) as usize;
         let mut used = BTreeMap::<&str, usize>::new();
         for _ in 0..own {
-            // One of the operators that came up least.
+            // This is one of the operators that were chosen least often.
             let count = |operator: &str| used.get(operator).copied().unwrap_or(0);
             let Some(least) = sites.iter().map(|site| count(site.operator)).min() else { break };
             let operators: BTreeSet<_> = sites.iter().map(|site| site.operator).filter(|o| count(o) == least).collect();
@@ -130,7 +131,7 @@ fn choose(files: Vec<Vec<Site>>, density: f64, seed: u64) -> Vec<Mutant> {
     chosen.into_iter().zip(1..).map(|(site, number)| Mutant { number, site }).collect()
 }
 
-/// The mutants at whose places the compiler found errors, by where those are in the rewritten files.
+/// Returns the mutants at whose places the compiler found errors, by their places in the rewritten files.
 fn refused(errors: &[Value], written: &BTreeMap<String, (String, Vec<(u32, Range<usize>)>)>) -> BTreeSet<u32> {
     let mut refused = BTreeSet::new();
     for error in errors {
@@ -140,7 +141,7 @@ fn refused(errors: &[Value], written: &BTreeMap<String, (String, Vec<(u32, Range
         let mut nearest = None;
         for (file, start, end) in spans {
             let Some((_, ranges)) = written.get(&file) else { continue };
-            // The innermost one that the place lies in, else the one nearest to it.
+            // This is the innermost mutant around the place, or else the nearest one.
             let around = ranges.iter().filter(|(_, range)| range.start <= start && end <= range.end);
             found = found.or(around.min_by_key(|(_, range)| range.len()).map(|(number, _)| *number));
             let apart = |range: &Range<usize>| range.start.abs_diff(start).min(range.end.abs_diff(end));
@@ -151,7 +152,7 @@ fn refused(errors: &[Value], written: &BTreeMap<String, (String, Vec<(u32, Range
     refused
 }
 
-/// The file and bytes of each place that a message names, the primary ones first, and of the macros that it is in.
+/// Finds the file and bytes of each place that a message names, the primary ones first, and of the macros around it.
 fn all_spans(message: &Value, found: &mut Vec<(String, usize, usize)>) {
     fn one(span: &Value, found: &mut Vec<(String, usize, usize)>) {
         let number = |name| span[name].as_u64().unwrap_or(0) as usize;
@@ -170,7 +171,7 @@ fn all_spans(message: &Value, found: &mut Vec<(String, usize, usize)>) {
     }
 }
 
-/// What a build says.
+/// The output of a build.
 #[derive(Default)]
 pub struct Built {
     pub errors: Vec<Value>,
@@ -212,7 +213,7 @@ pub fn cargo(places: &Places, command: &[&str]) -> Result<Built> {
     Ok(built)
 }
 
-/// The files that are under version control.
+/// Returns the files that are under version control.
 fn tracked(root: &Path) -> Result<Vec<String>> {
     let output = Command::new("git").args(["ls-files", "-z"]).current_dir(root).output()?;
     let names = String::from_utf8(output.stdout)?;
@@ -236,7 +237,7 @@ fn copy(places: &Places) -> Result<()> {
     Ok(())
 }
 
-/// Writes a file unless it has that text, so that nothing is built again for nothing.
+/// Writes a file unless it already has that text, so that nothing is built again without need.
 fn write(path: &Path, text: &str) -> Result<()> {
     if fs::read_to_string(path).ok().as_deref() != Some(text) {
         fs::create_dir_all(path.parent().expect("a file lies in a folder"))?;

@@ -1,4 +1,4 @@
-//! Mutants of the device code: small mistakes made on purpose, of which the tests must see each.
+//! Mutants of the device code: small intentional mistakes. The tests must see each of them.
 //!
 //! ```sh
 //! cd tests/mutants
@@ -7,16 +7,17 @@
 //! cargo run -- show                             # the shares that were caught, and the survivors
 //! ```
 //!
-//! **One build.** Building each mutant takes longer than testing it. So `prepare` rewrites every chosen place of the copy, such as
-//! `a < b`, into `(if ::primitives_gpu::mutant(17) { a <= b } else { a < b })`, where [`mutant`](switch.rs) compares with the number in
-//! the environment variable `KERNEL_PRIMITIVES_MUTANT`. A place that the compiler refuses is given up. All mutants are
-//! in one build, and each run of a test has one of them, or none.
+//! **One build.** A build of each mutant would take longer than its test. So `prepare` rewrites every chosen place of the copy, such as
+//! `a < b`, into `(if ::primitives_gpu::mutant(17) { a <= b } else { a < b })`. Here [`mutant`](switch.rs) compares with the number in the
+//! environment variable `KERNEL_PRIMITIVES_MUTANT`. If the compiler refuses a place, it is given up. All mutants are in one build, and each
+//! run of a test has one of them, or none.
 //!
-//! **The tests that matter.** `run` first runs every test by itself without mutants, and notes how long it takes and which places it
-//! reaches. A mutant is then tested by those that reach its place, the quick ones first, until one fails or takes far too long.
+//! **The tests that matter.** First, `run` runs every test by itself without mutants, and notes its time and the places that it reaches.
+//! Then a mutant is tested by the tests that reach its place, the quick ones first, until one fails or takes far too long.
 //!
-//! **Places** are spread over all files of device code: of a file with `n` places, `density` times the root of `n`. `const` items, types, patterns and attributes are left alone, and so is code for
-//! the GPU alone, which the emulator does not run. Bodies of macros count where they read as code.
+//! **Places** are spread over all files of device code: a file with `n` places gets `density` times the root of `n`. `const` items, types,
+//! patterns and attributes are left alone. So is code for the GPU only, which the emulator does not run. Bodies of macros count if they
+//! read as code.
 //!
 //! **Results** are in `results.tsv`: one line for each mutant. `equivalent.tsv` has the reasons for survivors that no test can see.
 
@@ -30,7 +31,7 @@ use std::path::PathBuf;
 
 type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 
-/// Where things are.
+/// The paths of all files.
 struct Places {
     /// The repository.
     root: PathBuf,

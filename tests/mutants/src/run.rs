@@ -1,4 +1,4 @@
-//! The tests of the copy with one mutant each.
+//! Runs the tests of the copy with one mutant each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -25,10 +25,10 @@ enum Outcome {
 }
 
 impl Test {
-    /// Runs it with this variable.
+    /// Runs the test with this variable.
     fn run(&self, variable: (&str, &str), limit: Duration) -> Result<Outcome> {
         use std::os::unix::process::CommandExt;
-        // A group of its own, so that processes that it starts end with it.
+        // The child has a group of its own, so that processes that it starts end with it.
         let mut child = Command::new(&self.path)
             .args(["--exact", &self.name, "--test-threads=1", "-q"])
             .env(variable.0, variable.1)
@@ -60,7 +60,7 @@ pub fn run(places: &Places) -> Result<()> {
     let done = fs::read_to_string(&places.results).unwrap_or_default();
     let done: BTreeSet<_> = done.lines().filter_map(|line| line.rsplitn(3, '\t').nth(2)).collect();
     let mut results = File::options().append(true).create(true).open(&places.results)?;
-    // How often a test has caught mutants of a file.
+    // This counts how often a test has caught mutants of a file.
     let mut caught = BTreeMap::<(String, usize), u32>::new();
     for line in list.lines() {
         let (number, fields) = line.split_once('\t').ok_or("the list of mutants is broken")?;
@@ -70,7 +70,7 @@ pub fn run(places: &Places) -> Result<()> {
         let number: u32 = number.parse()?;
         let file = fields.split('\t').next().unwrap_or_default().to_owned();
         let mut reaching: Vec<_> = (0..tests.len()).filter(|&i| tests[i].reaches.contains(&number)).collect();
-        // First the quick ones, those that see little else, and those that have caught others of the file.
+        // The quick tests come first, then tests that reach few other places, and tests that have caught other mutants of the file.
         let rank = |i: usize| {
             let times = caught.get(&(file.clone(), i)).copied().unwrap_or(0);
             (tests[i].seconds + 0.02) * (tests[i].reaches.len() as f64 + 10.0) / (1 + 4 * times) as f64
@@ -97,7 +97,7 @@ pub fn run(places: &Places) -> Result<()> {
     show(places)
 }
 
-/// The tests, with what each reaches, from the notes of an earlier run where there are some.
+/// Returns the tests with the places that each reaches. It reads them from the notes of an earlier run, if there are any.
 fn tests(places: &Places) -> Result<Vec<Test>> {
     let programs = cargo(places, &["test", "--no-run"])?.programs;
     let noted = fs::read_to_string(&places.tests).unwrap_or_default();
@@ -137,8 +137,8 @@ fn tests(places: &Places) -> Result<Vec<Test>> {
     Ok(tests)
 }
 
-/// Finds out how long a test takes and what it reaches. One that fails without mutants tells nothing of them, and counts as if it
-/// reached none.
+/// Measures how long a test takes and which places it reaches. A test that fails without mutants shows nothing about them, and counts as if
+/// it reached none.
 fn look(places: &Places, test: &mut Test) -> Result<()> {
     let reached = places.tests.with_file_name("reached.txt");
     File::create(&reached)?;
@@ -156,7 +156,7 @@ fn look(places: &Places, test: &mut Test) -> Result<()> {
     Ok(())
 }
 
-/// Prints what was caught, by folders and operators, and the survivors.
+/// Prints the mutants that were caught, by folders and operators, and the survivors.
 pub fn show(places: &Places) -> Result<()> {
     let results = fs::read_to_string(&places.results)?;
     let reasons = fs::read_to_string(&places.equivalent).unwrap_or_default();
@@ -177,7 +177,7 @@ pub fn show(places: &Places) -> Result<()> {
             *all += 1;
         }
         if !is_caught {
-            // Without the line, which moves.
+            // The line number is left out, because it moves.
             let reason = reasons.get(&*[file, function, operator, original, mutated].join("\t"));
             equivalent += reason.is_some() as usize;
             let reason = reason.map_or("no reason yet", |reason| reason);

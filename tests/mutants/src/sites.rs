@@ -1,4 +1,4 @@
-//! The places of a file that can be mutated, and the file's text with some of them.
+//! Finds the places of a file that can be mutated, and writes the file's text with some of them.
 
 use std::ops::Range;
 
@@ -12,18 +12,18 @@ use syn::{Attribute, BinOp, Block, Expr, Item, Lit, Macro, ReturnType, Signature
 use crate::Result;
 use crate::text::field;
 
-/// How a place is rewritten.
+/// The way in which a place is rewritten.
 #[derive(Clone, Debug)]
 pub enum Rewrite {
-    /// An expression, which becomes this text.
+    /// An expression that becomes this text.
     Expression(String),
-    /// A condition, which is negated.
+    /// A condition that is negated.
     Negated,
-    /// A condition, which always holds.
+    /// A condition that always holds.
     Always,
-    /// A statement, which is left out.
+    /// A statement that is left out.
     Removed,
-    /// The beginning of a function's body, which returns the default.
+    /// The beginning of a function's body. The function returns the default.
     Returns,
 }
 
@@ -41,7 +41,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// What it becomes, for a reader.
+    /// Returns the new text, for a reader.
     pub fn mutated(&self) -> String {
         match &self.rewrite {
             Rewrite::Expression(text) => field(text),
@@ -53,7 +53,7 @@ impl Site {
     }
 }
 
-/// All places of a file.
+/// Returns all places of a file.
 pub fn sites(file: &str, source: &str) -> Result<Vec<Site>> {
     let parsed = syn::parse_file(source).map_err(|error| format!("{file}: {error}"))?;
     let mut finder = Finder { file, source, base: 0, functions: Vec::new(), sites: Vec::new() };
@@ -62,7 +62,7 @@ pub fn sites(file: &str, source: &str) -> Result<Vec<Site>> {
     Ok(finder.sites)
 }
 
-/// The text of a file with these places rewritten, which have the numbers; and where in it each is.
+/// Returns the text of a file with these places rewritten, which have the given numbers. Also returns the range of each.
 pub fn rewritten(source: &str, sites: &[(u32, &Site)]) -> (String, Vec<(u32, Range<usize>)>) {
     let mut text = String::with_capacity(source.len() * 2);
     let mut ranges = Vec::new();
@@ -103,7 +103,7 @@ fn write(
 struct Finder<'a> {
     file: &'a str,
     source: &'a str,
-    /// Where in the file the text begins that is looked at.
+    /// The byte of the file at which the text under examination begins.
     base: usize,
     functions: Vec<String>,
     sites: Vec<Site>,
@@ -122,7 +122,7 @@ impl Finder<'_> {
     fn add(&mut self, range: Range<usize>, operator: &'static str, rewrite: Rewrite) {
         let Some(function) = self.functions.last() else { return };
         let shown = if range.is_empty() { "fn body" } else { &self.source[range.clone()] };
-        // Of the GPU alone, although no attribute says so: in a macro, or beside one.
+        // This is only for the GPU, although no attribute says so: it is in a macro, or beside one.
         if shown.contains("nvptx") {
             return;
         }
@@ -137,7 +137,7 @@ impl Finder<'_> {
         });
     }
 
-    /// The text of a node with a part of it replaced.
+    /// Returns the text of a node with a part of it replaced.
     fn replaced(&self, node: &impl Spanned, part: &impl Spanned, by: &str) -> String {
         let (node, part) = (self.range(node), self.range(part));
         format!("{}{by}{}", &self.source[node.start..part.start], &self.source[part.end..node.end])
@@ -159,7 +159,7 @@ impl Finder<'_> {
         self.functions.pop();
     }
 
-    /// The bodies of `macro_rules!`, where they read as code.
+    /// Visits the bodies of `macro_rules!`, if they read as code.
     fn rules(&mut self, name: String, tokens: &TokenStream) {
         self.functions.push(name);
         let trees: Vec<_> = tokens.clone().into_iter().collect();
@@ -183,7 +183,7 @@ impl Finder<'_> {
     }
 }
 
-/// The text of a macro's body as code of the same length: variables get names, and repetitions are taken as once.
+/// Returns the text of a macro's body as code of the same length. Variables get names, and repetitions count once.
 fn without_dollars(text: &str) -> String {
     let mut bytes = text.as_bytes().to_vec();
     for at in 0..bytes.len() {
@@ -211,7 +211,7 @@ fn without_dollars(text: &str) -> String {
     String::from_utf8(bytes).unwrap_or_default()
 }
 
-/// Whether the code is for tests, or for the GPU alone.
+/// Returns whether the code is for tests, or for the GPU only.
 fn is_left_out(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let syn::Meta::List(list) = &attribute.meta else { return false };
@@ -246,7 +246,7 @@ fn expression_attributes(expression: &Expr) -> &[Attribute] {
     }
 }
 
-/// Whether a condition binds names.
+/// Returns whether a condition binds names.
 fn binds(condition: &Expr) -> bool {
     match condition {
         Expr::Let(_) => true,
@@ -257,7 +257,7 @@ fn binds(condition: &Expr) -> bool {
 }
 
 impl<'ast> Visit<'ast> for Finder<'_> {
-    // No code that runs, or that may run while compiling.
+    // This is not code that runs, or it may run while compiling.
     fn visit_type(&mut self, _: &'ast Type) {}
     fn visit_pat(&mut self, _: &'ast syn::Pat) {}
     fn visit_attribute(&mut self, _: &'ast Attribute) {}
@@ -313,7 +313,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         }
         let expressions = Punctuated::<Expr, Token![,]>::parse_terminated;
         if let Ok(arguments) = expressions.parse2(call.tokens.clone()) {
-            // The first one of a loop names its variable.
+            // The first argument of a loop names its variable.
             let first = (name == "unrolled") as usize;
             arguments.iter().skip(first).for_each(|argument| self.visit_expr(argument));
         }
@@ -426,7 +426,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
 
     fn visit_expr_lit(&mut self, literal: &'ast syn::ExprLit) {
         match &literal.lit {
-            // One for each machine.
+            // There is one for each machine.
             _ if !literal.attrs.is_empty() => {}
             Lit::Int(_) => {
                 let text = self.text(literal).to_owned();

@@ -2,9 +2,10 @@
 // Appended to the copy's `primitives-gpu/src/lib.rs`.
 extern crate self as primitives_gpu;
 
-/// Whether the mutant of this number is on: the one that the environment variable `KERNEL_PRIMITIVES_MUTANT` names.
+/// Returns whether the mutant with this number is on. The environment variable `KERNEL_PRIMITIVES_MUTANT` names the mutant.
 ///
-/// With `KERNEL_PRIMITIVES_REACHED` instead, none is, and the numbers that come by are written into the file that it names.
+/// If there is `KERNEL_PRIMITIVES_REACHED` instead, no mutant is on, and the numbers that are reached are written into the file that it
+/// names.
 #[doc(hidden)]
 #[inline(always)]
 pub fn mutant(number: u32) -> bool {

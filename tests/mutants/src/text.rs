@@ -1,4 +1,4 @@
-//! Small things: numbers that look random, and text on one line.
+//! Small helpers: numbers that look random, and text on one line.
 
 /// A repeatable sequence of numbers (splitmix64).
 pub struct Random(pub u64);
@@ -13,7 +13,7 @@ impl Random {
     }
 }
 
-/// Source text as a field of a table: on one line, and not too long.
+/// Returns source text as a field of a table: on one line, and not too long.
 pub fn field(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.chars().count() <= 90 { line } else { line.chars().take(88).collect::<String>() + " …" }
