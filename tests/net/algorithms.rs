@@ -1,4 +1,4 @@
-//! The algorithms over whole buffers: a module for each family.
+//! The subjects of the algorithms over whole buffers, with a module for each family.
 
 pub mod by_key;
 pub mod fourier;

@@ -33,7 +33,7 @@ impl Random {
     }
 }
 
-/// Which device runs a case.
+/// The kind of device that runs a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// The GPU, or one OS thread of the emulator, unchecked.
@@ -46,27 +46,27 @@ pub enum Mode {
 
 const MODES: [Mode; 3] = [Mode::Plain, Mode::Shuffled, Mode::Checked];
 
-/// Items of a case that runs checked.
+/// The most items of a case that runs checked.
 const CHECKED: usize = 600;
 
-/// Items that a case may have as often as any fewer.
+/// The number of items up to which a case may have any number equally often.
 const DEAR: usize = 8000;
 
-/// All that a subject's input, call and output depend on.
+/// The values that decide a subject's input, call and output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
-    /// Items.
+    /// The number of items.
     pub len: usize,
-    /// Where inputs begin in their buffers.
+    /// The place where inputs begin in their buffers.
     pub offset: usize,
-    /// Where outputs begin in theirs.
+    /// The place where outputs begin in their buffers.
     pub place: usize,
     pub pattern: Pattern,
-    /// Of the items.
+    /// The seed of the items.
     pub seed: u64,
-    /// Of lengths and numbers beside the items, which a [refill](Self::refill) keeps.
+    /// The seed of lengths and of numbers beside the items. A [refill](Self::refill) keeps it.
     pub params: u64,
-    /// Of tuning values; the device's if 0.
+    /// The seed of tuning values. If it is 0, they are those of the device.
     pub tuning: u64,
     pub mode: Mode,
 }
@@ -74,20 +74,20 @@ pub struct Case {
 /// The lengths of a subject that matter.
 #[derive(Clone, Debug)]
 pub struct Lengths {
-    /// Tiles, vectors, blocks.
+    /// The numbers of items of tiles, vectors and blocks.
     pub near: Vec<usize>,
-    /// No case is longer.
+    /// The longest length of a case.
     pub most: usize,
 }
 
 impl Lengths {
-    /// Around each of those numbers, and up to a few times the largest.
+    /// Makes lengths near each of those numbers, and up to a few times the largest.
     pub fn near(near: &[usize]) -> Self {
         let largest = near.iter().copied().max().unwrap_or(1024);
         Self { near: near.to_vec(), most: (5 * largest).clamp(4096, 70_000) }
     }
 
-    /// Never longer than that.
+    /// Limits the lengths.
     pub fn most(self, most: usize) -> Self {
         Self { most, ..self }
     }
@@ -95,7 +95,7 @@ impl Lengths {
     fn draw(&self, random: &mut Random) -> usize {
         const WIDTHS: [usize; 11] = [4, 8, 16, 31, 32, 64, 128, 256, 512, 1024, 2048];
         let near = |random: &mut Random, of: &[usize]| random.one_of(of) + random.below(3);
-        // Of large tiles fewer cases, so that all take about as long.
+        // For large tiles, there are fewer long cases, so that all subjects take about the same time.
         let tile = random.one_of(&self.near).max(1);
         let is_dear = random.below(tile) > DEAR;
         let len = match random.below(100) {
@@ -115,7 +115,7 @@ impl Lengths {
 }
 
 impl Case {
-    /// The case of a seed. On a GPU there is but one mode.
+    /// Returns the case of a seed. On a GPU, there is only one mode.
     pub fn draw(seed: u64, lengths: &Lengths, gpu: bool) -> Self {
         let mut random = Random::new(seed);
         let mode = match random.below(16) {
@@ -136,23 +136,23 @@ impl Case {
         }
     }
 
-    /// The same shape with other items.
+    /// Returns a case of the same shape with other items.
     pub fn refill(&self, round: u64) -> Self {
         let mut random = Random::new(self.seed ^ (round << 40));
         Self { seed: random.bits() >> 32, pattern: random.one_of(&Pattern::ALL), ..self.clone() }
     }
 
-    /// The `n`th of the numbers beside the items.
+    /// Returns the `n`th of the numbers beside the items.
     pub fn param(&self, n: u64) -> Random {
         Random::new(self.params.wrapping_mul(0x2545_f491_4f6c_dd1d).wrapping_add(n << 48))
     }
 
-    /// For an item that a call takes by value, which a captured one keeps: it depends on the parameters alone.
+    /// Returns the case for an item that a call takes by value. A captured call keeps the item, so it depends only on the parameters.
     pub fn fixed(&self) -> Self {
         Self { seed: self.params, pattern: Pattern::Special, ..self.clone() }
     }
 
-    /// Tuning values: each one of the candidates, the least or the greatest, or a random one.
+    /// Returns tuning values. Each is one of the candidates, the least or the greatest, or a random value.
     pub fn tuning(&self, device: &Tuning) -> Tuning {
         let mut tuning = device.clone();
         let mut random = Random::new(self.tuning);
@@ -166,16 +166,16 @@ impl Case {
                 2 => random.one_of(parameter.candidates()),
                 _ => random.one_of(&[3, 7, 64, 96, 1024, 65535]),
             };
-            // What a parameter does not take stays as it is.
+            // A value that a parameter does not accept changes nothing.
             let _ = tuning.set(parameter, None, value);
         }
-        // So that a few tiles are a pipeline.
+        // With this, a few tiles are a pipeline.
         let pipeline = random.one_of(&[2, 2, 3, 1 << 20]);
         tuning.set(Parameter::ScanPipeline, None, pipeline).expect("in its range");
         tuning
     }
 
-    /// Simpler cases, the simplest first.
+    /// Returns simpler cases, the simplest first.
     pub fn simpler(&self) -> Vec<Self> {
         let mut all = Vec::new();
         let mut push = |case: Self| {
@@ -218,7 +218,7 @@ impl fmt::Display for Case {
 impl FromStr for Case {
     type Err = String;
 
-    /// What [`Display`](fmt::Display) prints.
+    /// Reads the text that [`Display`](fmt::Display) prints.
     fn from_str(text: &str) -> Result<Self, String> {
         let field = |name: &str| {
             let of = |word: &str| word.strip_prefix(name)?.strip_prefix('=').map(str::to_owned);

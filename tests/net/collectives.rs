@@ -1,4 +1,4 @@
-//! The collectives of a warp, a block and a tile: a module for each family.
+//! The subjects of the collectives of a warp, a block and a tile, with a module for each family.
 
 pub mod block_reduce;
 pub mod block_scan;
@@ -21,7 +21,7 @@ use crate::case::{Case, Lengths};
 pub struct Shape(u32, u32, u32);
 
 impl Shape {
-    /// Of so many threads at most.
+    /// Makes a shape with at most `most` threads.
     pub fn of(case: &Case, most: usize) -> Self {
         let mut param = case.param(20);
         let threads = match param.below(10) {
@@ -40,7 +40,7 @@ impl Shape {
         }
     }
 
-    /// Of just so many threads.
+    /// Makes a shape with exactly `threads` threads.
     pub fn exactly(case: &Case, threads: usize) -> Self {
         let mut param = case.param(20);
         let mut divisor = |of: usize| {
@@ -50,7 +50,7 @@ impl Shape {
         let x = divisor(threads);
         let y = divisor(threads / x);
         let z = threads / (x * y);
-        // A block has 64 layers at most.
+        // A block has at most 64 layers.
         if z > 64 { Self(threads as u32, 1, 1) } else { Self(x as u32, y as u32, z as u32) }
     }
 
@@ -71,22 +71,22 @@ impl Shape {
     }
 }
 
-/// One block or two.
+/// Returns the number of blocks: one or two.
 pub fn blocks(case: &Case) -> usize {
     1 + case.param(21).below(2)
 }
 
-/// Lengths of a few blocks' tiles.
+/// Returns lengths of a few blocks' tiles.
 pub fn lengths(tile: usize) -> Lengths {
     Lengths::near(&[tile, 2 * tile]).most(4 * tile)
 }
 
-/// All items as one.
+/// Returns all items, combined.
 pub fn total<T: Copy>(x: &[T], op: impl Fn(T, T) -> T) -> Option<T> {
     x.iter().copied().reduce(op)
 }
 
-/// Which of a tile's items each item of each thread is, in the striped arrangement.
+/// Returns, for each item of each thread, its number in the tile, in the striped arrangement.
 pub fn striped(threads: usize, items: usize) -> Vec<usize> {
     (0..threads).flat_map(|thread| (0..items).map(move |i| i * threads + thread)).collect()
 }

@@ -1,35 +1,35 @@
-//! What items are like: data that breaks selection and balance.
+//! The kinds of items: data that is difficult for selection and balance.
 
 use crate::case::{Case, Random};
 use crate::items::Item;
 
-/// How items follow each other.
+/// The pattern of successive items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
     Constant,
     Sorted,
     Reversed,
-    /// Up and down again.
+    /// Values go up and down again.
     OrganPipe,
     Sawtooth,
-    /// Two to five values in random order.
+    /// There are two to five values in random order.
     Few,
-    /// All alike but one.
+    /// All values are equal except one.
     Outlier,
-    /// Plateaus of winners, long and short, among losers.
+    /// There are plateaus of winners, long and short, among losers.
     Bursts,
-    /// Runs whose lengths are Zipf's.
+    /// There are runs whose lengths have Zipf's distribution.
     Zipf,
-    /// One run of most items, and short ones around it.
+    /// There is one run of most items, and short runs around it.
     Giant,
-    /// All bit patterns.
+    /// All bit patterns occur.
     Noise,
-    /// NaN, ±0, infinities, subnormals, the least and the greatest, among others.
+    /// There are NaN, ±0, infinities, subnormals, the least and the greatest values, among others.
     Special,
 }
 
 impl Pattern {
-    /// All, the simplest first.
+    /// All patterns, the simplest first.
     pub const ALL: [Self; 12] = [
         Self::Constant,
         Self::Sorted,
@@ -49,15 +49,15 @@ impl Pattern {
 /// An item before its type is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Level {
-    /// In an order, which types keep as far as they can.
+    /// A place in an order, which types keep as far as they can.
     At(u16),
     /// Any bits.
     Bits(u64),
-    /// The type's `n`th odd value.
+    /// The `n`th special value of the type.
     Special(u8),
 }
 
-/// Lengths of runs: of short ones many, of long ones few.
+/// Returns lengths of runs: many short runs, and few long runs.
 fn zipf(random: &mut Random) -> usize {
     let unit = (random.bits() >> 11) as f64 / (1u64 << 53) as f64;
     ((1.0 / (unit + 1e-4)).powf(1.3) as usize).clamp(1, 20_000)
@@ -137,17 +137,17 @@ fn levels(case: &Case, column: u64, len: usize) -> Vec<Level> {
     }
 }
 
-/// The items of a column of the input: of each number another.
+/// Returns the items of a column of the input. Each column number has other items.
 pub fn items<T: Item>(case: &Case, column: u64, len: usize) -> Vec<T> {
     levels(case, column, len).into_iter().map(T::of).collect()
 }
 
-/// The same of small integers, also where the type has others: sums of them are exact in every order.
+/// Returns small integers in the same way, even if the type has other values. Their sums are exact in every order.
 pub fn small<T: Item>(case: &Case, column: u64, len: usize) -> Vec<T> {
     levels(case, column, len).into_iter().map(T::small).collect()
 }
 
-/// The same from −1 to 1, whose sums are not exact.
+/// Returns numbers from −1 to 1 in the same way, whose sums are not exact.
 pub fn reals(case: &Case, column: u64, len: usize) -> Vec<f64> {
     let real = |level| match level {
         Level::At(level) => level as f64 / 32_768.0 - 1.0,
@@ -157,12 +157,12 @@ pub fn reals(case: &Case, column: u64, len: usize) -> Vec<f64> {
     levels(case, column, len).into_iter().map(real).collect()
 }
 
-/// The same as `f32`.
+/// Returns the same numbers as `f32`.
 pub fn floats(case: &Case, column: u64, len: usize) -> Vec<f32> {
     reals(case, column, len).iter().map(|&x| x as f32).collect()
 }
 
-/// The sums of the items up to each, and how far those of `f32` may be from them: threads of a warp at least add side by side.
+/// Returns the sums of the items up to each item, and the largest error of sums in `f32`. At least the threads of a warp add side by side.
 pub fn sums(x: &[f32]) -> impl Iterator<Item = (f64, f64)> {
     let (mut sum, mut size) = (0.0, 0.0);
     x.iter().enumerate().map(move |(i, &x)| {
@@ -171,17 +171,17 @@ pub fn sums(x: &[f32]) -> impl Iterator<Item = (f64, f64)> {
     })
 }
 
-/// The sum of all items, and how far one of `f32` may be from it.
+/// Returns the sum of all items, and the largest error of a sum in `f32`.
 pub fn sum(x: &[f32]) -> (f64, f64) {
     sums(x).last().unwrap_or_default()
 }
 
-/// Whether each item has a property: alike for long runs, for none, for all, at random.
+/// Returns whether each item has a property: for long runs, for no item, for all items, or at random.
 pub fn flags(case: &Case, column: u64, len: usize) -> Vec<bool> {
     items::<bool>(case, column, len)
 }
 
-/// `0..len` in another order.
+/// Returns `0..len` in another order.
 pub fn shuffled(case: &Case, column: u64, len: usize) -> Vec<usize> {
     let mut random = Random::new(case.seed ^ (column << 50));
     let mut all: Vec<usize> = (0..len).collect();
@@ -193,7 +193,7 @@ pub fn shuffled(case: &Case, column: u64, len: usize) -> Vec<usize> {
     all
 }
 
-/// Offsets of segments of `len` items: one more than there are segments, whose number depends on the parameters alone.
+/// Returns offsets of segments of `len` items. There is one more than there are segments, whose number depends only on the parameters.
 pub fn offsets(case: &Case, len: usize) -> Vec<usize> {
     let mut of = case.param(77);
     let segments = match of.below(8) {
@@ -207,16 +207,16 @@ pub fn offsets(case: &Case, len: usize) -> Vec<usize> {
     .min(9000);
     let mut random = Random::new(case.seed ^ 0x0ff5);
     let mut all: Vec<usize> = match random.below(6) {
-        // Anywhere.
+        // The offsets are anywhere.
         0 | 1 => (0..=segments).map(|_| random.below(len + 1)).collect(),
-        // Of like lengths.
+        // The segments have similar lengths.
         2 => (0..=segments).map(|i| i * len / segments.max(1)).collect(),
-        // One has all.
+        // One segment has all items.
         3 => {
             let at = random.below(segments + 1);
             (0..=segments).map(|i| if i <= at { 0 } else { len }).collect()
         }
-        // Zipf's, as far as they go.
+        // The lengths have Zipf's distribution, as far as the items suffice.
         4 => {
             let mut end = random.below(3).min(len);
             let mut all = vec![end];
@@ -226,7 +226,7 @@ pub fn offsets(case: &Case, len: usize) -> Vec<usize> {
             }));
             all
         }
-        // Close to each other.
+        // The offsets are close to each other.
         _ => {
             let from = random.below(len + 1);
             (0..=segments).map(|_| from + random.below((len - from).min(40) + 1)).collect()

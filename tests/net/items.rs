@@ -10,20 +10,20 @@ use crate::kernels::{Map, Three, Triangular, Twelve};
 
 /// A type of items.
 pub trait Item: Element + PartialEq + Debug {
-    /// The value of a level: of higher ones none that is lower, if the type has an order.
+    /// Makes the value of a level. If the type has an order, higher levels never have lower values.
     fn of(level: Level) -> Self;
 
-    /// The same, of floats a small integer.
+    /// Makes the value of a level in the same way; for floats, it is a small integer.
     fn small(level: Level) -> Self {
         Self::of(level)
     }
 
-    /// The same bits.
+    /// Returns whether both have the same bits.
     fn same(&self, other: &Self) -> bool {
         self == other
     }
 
-    /// What lies beside results.
+    /// Returns the value that is beside results.
     fn beside(i: usize) -> Self {
         Self::of(Bits((i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
@@ -53,7 +53,7 @@ integers! {
     i64, u64, |level| level as u64 * 0x1_0001_0001_0001;
 }
 
-/// A small integer, and −0.
+/// Makes a small integer, or −0.
 fn small(level: Level) -> f32 {
     match level {
         At(level) => (level % 17) as f32 - 8.0,
@@ -159,7 +159,7 @@ impl<T: Item> Item for Indexed<T> {
     }
 }
 
-/// Each place another value.
+/// Each place of the array has another value.
 impl<T: Item, const N: usize> Item for [T; N] {
     fn of(level: Level) -> Self {
         std::array::from_fn(|i| match level {

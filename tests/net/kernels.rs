@@ -1,5 +1,5 @@
-//! Instantiations for the net: one or two beside the shipped ones for each algorithm, which together have all element types,
-//! and kernels that call all collectives.
+//! Instantiations for the net. For each algorithm, there are one or two beside the shipped ones, and together they have all element types.
+//! There are also kernels that call all collectives.
 
 pub mod fft;
 pub mod io;
@@ -21,7 +21,7 @@ use kernel_primitives::prelude::*;
 
 pub use types::*;
 
-/// Three bytes, of which the first one is the key.
+/// Three bytes. The first one is the key.
 #[derive(Clone, Copy, Debug, PartialEq, Element)]
 #[repr(C)]
 pub struct Three {
@@ -29,7 +29,7 @@ pub struct Three {
     pub rest: [u8; 2],
 }
 
-/// The last one that is not zero: associative, and not commutative.
+/// Returns the last value that is not zero. This is associative, and not commutative.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Latest;
 
@@ -48,7 +48,7 @@ impl Reducer<Three> for Latest {
     }
 }
 
-/// By the key.
+/// An order by the key.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct ByKey;
 
@@ -60,7 +60,7 @@ impl BinaryFn<Three> for ByKey {
     }
 }
 
-/// Whether the key is odd.
+/// Returns whether the key is odd.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct OddKey;
 
@@ -72,7 +72,7 @@ impl UnaryFn<Three> for OddKey {
     }
 }
 
-/// A sum and a difference.
+/// Returns a sum and a difference.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Both;
 

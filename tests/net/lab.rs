@@ -1,4 +1,4 @@
-//! Runs subjects on cases, shrinks what fails, and reports.
+//! Runs subjects on cases, shrinks failing cases, and reports them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
@@ -9,7 +9,7 @@ use kernel_primitives::{Device, EmulatorOptions, Error, Result, Stream};
 use crate::case::{Case, Mode};
 use crate::subject::{Place, Subject, Trial};
 
-/// Cases of a subject in `properties`, unless the environment says another number.
+/// The number of cases of a subject in `properties`, unless the environment has another number.
 const CASES: u64 = 40;
 
 fn number(variable: &str, otherwise: u64) -> u64 {
@@ -17,7 +17,7 @@ fn number(variable: &str, otherwise: u64) -> u64 {
     std::env::var(variable).ok().map_or(otherwise, parse)
 }
 
-/// Two streams for each mode, and those of other devices whose results have the same bits.
+/// Two streams for each mode, and streams of other devices whose results have the same bits.
 struct Lab {
     modes: Vec<[Stream; 2]>,
     others: Vec<Stream>,
@@ -49,10 +49,10 @@ impl Lab {
     }
 }
 
-/// What went wrong.
+/// The description of a failure.
 struct Failure {
     what: String,
-    /// The device is lost: nothing can be tried after that.
+    /// Whether the device is lost, so that nothing can be tried after that.
     last: bool,
 }
 
@@ -70,7 +70,7 @@ impl From<String> for Failure {
 
 type Check = fn(&Lab, &Subject, &Case) -> Result<(), Failure>;
 
-/// The check's answer; a panic is one, too.
+/// Returns the check's answer. A panic is an answer, too.
 fn attempt(check: Check, lab: &Lab, subject: &Subject, case: &Case) -> Result<(), Failure> {
     catch_unwind(AssertUnwindSafe(|| check(lab, subject, case))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
@@ -79,7 +79,7 @@ fn attempt(check: Check, lab: &Lab, subject: &Subject, case: &Case) -> Result<()
     })
 }
 
-/// The simplest case that fails, and how; in a few hundred attempts.
+/// Returns the simplest case that fails, and its failure. It takes a few hundred attempts.
 fn shrink(check: Check, lab: &Lab, subject: &Subject, mut case: Case, mut failure: Failure) -> (Case, Failure) {
     let mut attempts = 0;
     'simpler: while !failure.last && attempts < 300 {
@@ -95,7 +95,7 @@ fn shrink(check: Check, lab: &Lab, subject: &Subject, mut case: Case, mut failur
     (case, failure)
 }
 
-/// A seed of the environment's seed, the subject and the number of the case.
+/// Makes a seed from the environment's seed, the subject and the number of the case.
 fn seed(test: &str, subject: &str, n: u64) -> u64 {
     let seed = number("KERNEL_PRIMITIVES_NET_SEED", 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let text = test.bytes().chain(subject.bytes());
@@ -103,7 +103,7 @@ fn seed(test: &str, subject: &str, n: u64) -> u64 {
     hash.wrapping_add(n.wrapping_mul(0xd6e8_feb8_6659_fd93))
 }
 
-/// Checks all subjects, each on so many cases, and fails with a line for each that a case fails.
+/// Checks all subjects, each on this number of cases. Fails with a line for each subject for which a case fails.
 fn drive(test: &str, subjects: Vec<Subject>, cases: u64, check: Check) {
     let lab = Lab::new().expect("a device");
     let only = std::env::var("KERNEL_PRIMITIVES_NET_CASE").ok();
@@ -159,7 +159,7 @@ pub fn properties(subjects: Vec<Subject>) {
     });
 }
 
-/// A graph, replayed twice with other items, with calls that share its workspace in between.
+/// Tests a graph that is replayed twice with other items. Calls in between share its workspace.
 pub fn captures(subjects: Vec<Subject>) {
     drive("captures", subjects, some_cases(), |lab, subject, case| {
         let [stream, _] = lab.streams(case.mode);
@@ -184,7 +184,7 @@ pub fn captures(subjects: Vec<Subject>) {
     });
 }
 
-/// Calls of different lengths on two streams, from two threads that hand over the workspace, without a pause.
+/// Tests calls of different lengths on two streams, from two threads that pass the workspace on, without a pause.
 pub fn workspaces(subjects: Vec<Subject>) {
     drive("workspaces", subjects, some_cases(), |lab, subject, case| {
         let [first, second] = lab.streams(case.mode);
@@ -213,7 +213,7 @@ pub fn workspaces(subjects: Vec<Subject>) {
     });
 }
 
-/// Two threads, each with a stream and results of its own, on the same inputs.
+/// Tests two threads, each with a stream and results of its own, on the same inputs.
 pub fn threads(subjects: Vec<Subject>) {
     drive("threads", subjects, some_cases(), |lab, subject, case| {
         let streams = lab.streams(case.mode);
@@ -236,7 +236,7 @@ pub fn threads(subjects: Vec<Subject>) {
     });
 }
 
-/// The same bits on every run, with any number of blocks at once, and on every device.
+/// Tests that there are the same bits on every run, with any number of blocks at once, and on every device.
 pub fn bits(subjects: Vec<Subject>) {
     let of_floats = subjects.into_iter().filter(|subject| subject.types.contains("reals")).collect();
     drive("bits", of_floats, some_cases(), |lab, subject, case| {

@@ -1,8 +1,8 @@
-//! Each function that the library exports for algorithms and collectives has a subject.
+//! Tests that each function that the library exports for algorithms and collectives has a subject.
 
 use std::collections::BTreeSet;
 
-/// The functions that a module of the library exports: the names in lower case of its public `use` and `fn` items.
+/// Returns the functions that a module of the library exports: the names in lower case of its public `use` and `fn` items.
 fn exported(source: &str) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     for item in source.split(';') {
@@ -55,7 +55,7 @@ fn a_function_without_a_subject_would_be_found() {
     assert_eq!(exported(grouped).into_iter().collect::<Vec<_>>(), ["d", "e", "f", "h"]);
 }
 
-/// No two subjects have the same name, by which a case finds its own.
+/// A case finds its subject by its name, so no two subjects have the same name.
 #[test]
 fn each_subject_has_a_name_of_its_own() {
     let mut names: Vec<String> = crate::subjects().iter().map(crate::subject::Subject::name).collect();

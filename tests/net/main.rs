@@ -1,36 +1,35 @@
-//! The net: every device-wide algorithm and every collective of a warp, a block and a tile, on random cases, against plain
-//! Rust.
+//! The net tests every device-wide algorithm and every collective of a warp, a block and a tile on random cases, against plain Rust.
 //!
-//! A *subject* is an algorithm, or a kernel that calls some collectives, with its types: how its inputs are made, what they must
-//! give by plain loops, and the call ([`subject`]). A *case* says all else: lengths, offsets in buffers, the [kind of
-//! data](data::Pattern), tuning values, the device, a seed ([`case`]). Five kinds of tests go through all subjects:
+//! A *subject* is an algorithm, or a kernel that calls some collectives, with its types. It says how its inputs are made, which results are
+//! expected by plain loops, and how it is called ([`subject`]). A *case* decides the rest: lengths, offsets in buffers, the [kind of
+//! data](data::Pattern), tuning values, the device, and a seed ([`case`]). Five kinds of tests go through all subjects:
 //!
-//! - `properties`: one call, compared with the reference; what lies beside the results stays as it was;
+//! - `properties`: one call, compared with the reference. The elements beside the results are unchanged;
 //! - `captures`: a graph of the call, replayed with other data in the same buffers;
 //! - `workspaces`: calls on two streams and from two threads that share one workspace;
 //! - `threads`: two threads, each with a stream of its own, on the same inputs;
-//! - `bits`: of sums of floats that round, the same bits on every run and device.
+//! - `bits`: for sums of floats that round, the same bits on every run and device.
 //!
-//! [`lists`] fails when a function that the library exports has no subject. A new algorithm takes a few lines in the file of
-//! its family under `algorithms`: a `subject(…)` with three closures.
+//! [`lists`] fails if a function that the library exports has no subject. A new algorithm takes a few lines in the file of its family under
+//! `algorithms`: a `subject(…)` with three closures.
 //!
-//! **Small and large.** `KERNEL_PRIMITIVES_NET_CASES` says how many cases each subject has in `properties`; the other tests
-//! have an eighth of that. `KERNEL_PRIMITIVES_NET_SEED` draws others. With `--nocapture`, a line such as
-//! `net: properties exclusive_scan<f32, Add> 1000 cases` says how many there were of each. On the emulator, most cases run
-//! unchecked, on one OS thread or on several in random order; small ones run checked, too.
+//! **Small and large.** `KERNEL_PRIMITIVES_NET_CASES` is the number of cases of each subject in `properties`. The other tests have an
+//! eighth of that. `KERNEL_PRIMITIVES_NET_SEED` draws other cases. With `--nocapture`, a line such as
+//! `net: properties exclusive_scan<f32, Add> 1000 cases` says how many cases there were of each. On the emulator, most cases run unchecked,
+//! on one OS thread or on several in random order. Small cases run checked, too.
 //!
 //! ```text
 //! KERNEL_PRIMITIVES_NET_CASES=1000 cargo test --release --test net -- --nocapture
 //! KERNEL_PRIMITIVES_DEVICE=gpu KERNEL_PRIMITIVES_NET_CASES=5000 cargo test --release --features cuda --test net -- --nocapture
 //! ```
 //!
-//! **To reproduce.** A failure is shrunk, and prints one line, which runs that case alone:
+//! **To reproduce.** A failure is shrunk, and prints one line, which runs only that case:
 //!
 //! ```text
 //! KERNEL_PRIMITIVES_NET_CASE='top_k<bool, Greater> len=2 …' cargo test --test net properties::top_k
 //! ```
 //!
-//! The name of this binary, `net`, is a part of its kernels' names: the build script knows it.
+//! The name of this binary, `net`, is a part of its kernels' names. The build script knows it.
 
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]
 
@@ -48,7 +47,7 @@ mod subject;
 /// The tests of each family of subjects, and all subjects for the lists.
 macro_rules! families {
     ($([$of:ident] $($family:ident)*;)*) => {
-        /// One call against the reference.
+        /// Tests one call against the reference.
         mod properties {
             $($(#[test] fn $family() { crate::lab::properties(crate::$of::$family::subjects()) })*)*
         }
@@ -61,22 +60,22 @@ macro_rules! families {
         }
     };
     (@algorithms [$of:ident] $($family:ident)*; $($collectives:tt)*) => {
-        /// Graphs, replayed.
+        /// Tests graphs that are replayed.
         mod captures {
             $(#[test] fn $family() { crate::lab::captures(crate::$of::$family::subjects()) })*
         }
-        /// One workspace for several streams and threads.
+        /// Tests one workspace for several streams and threads.
         mod workspaces {
             $(#[test] fn $family() { crate::lab::workspaces(crate::$of::$family::subjects()) })*
         }
-        /// Several threads on the same inputs.
+        /// Tests several threads on the same inputs.
         mod threads {
             $(#[test] fn $family() { crate::lab::threads(crate::$of::$family::subjects()) })*
         }
     };
 }
 
-/// The same bits of sums of floats everywhere, of the algorithms that promise it.
+/// Tests that sums of floats have the same bits everywhere, for the algorithms that promise it.
 #[test]
 fn bits() {
     lab::bits(subjects());

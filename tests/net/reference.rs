@@ -1,11 +1,11 @@
-//! What algorithms and collectives must give, by plain loops.
+//! The expected results of algorithms and collectives, by plain loops.
 
 use std::cmp::Ordering::{self, Equal, Greater, Less};
 use std::ops::Range;
 
 use kernel_primitives::{SortKey, bf16, f16};
 
-/// All items up to each.
+/// Returns the inclusive scan of the items.
 pub fn inclusive<T: Copy>(x: &[T], op: impl Fn(T, T) -> T) -> Vec<T> {
     let mut total = None;
     let upto = x.iter().map(|&x| {
@@ -16,7 +16,7 @@ pub fn inclusive<T: Copy>(x: &[T], op: impl Fn(T, T) -> T) -> Vec<T> {
     upto.collect()
 }
 
-/// `first` and all items before each.
+/// Returns the exclusive scan of the items, starting with `first`.
 pub fn exclusive<T: Copy>(x: &[T], first: T, op: impl Fn(T, T) -> T) -> Vec<T> {
     let mut total = first;
     let before = x.iter().map(|&x| {
@@ -27,7 +27,7 @@ pub fn exclusive<T: Copy>(x: &[T], first: T, op: impl Fn(T, T) -> T) -> Vec<T> {
     before.collect()
 }
 
-/// The ranges of equal items that follow each other, by what `==` says.
+/// Returns the ranges of successive items that are equal by `==`.
 pub fn runs<T: PartialEq>(x: &[T]) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for i in 0..x.len() {
@@ -39,18 +39,18 @@ pub fn runs<T: PartialEq>(x: &[T]) -> Vec<Range<usize>> {
     runs
 }
 
-/// The ranges between offsets, with those before the first and after the last; none is empty.
+/// Returns the ranges between offsets, and those before the first and after the last offset. No range is empty.
 pub fn parts(offsets: &[usize], len: usize) -> Vec<Range<usize>> {
     let ends = std::iter::once(0).chain(offsets.iter().copied()).chain([len]).collect::<Vec<_>>();
     ends.windows(2).map(|ends| ends[0]..ends[1]).filter(|part| !part.is_empty()).collect()
 }
 
-/// The places of the items in a stable order.
+/// Returns the places of the items in a stable order.
 pub fn order<T>(x: &[T], before: impl Fn(&T, &T) -> bool) -> Vec<usize> {
     places(x.len(), &|i, j| before(&x[i], &x[j]))
 }
 
-/// So many places, sorted: one sort for the items of all types.
+/// Returns `len` places, sorted. There is one sort for the items of all types.
 fn places(len: usize, before: &dyn Fn(usize, usize) -> bool) -> Vec<usize> {
     let mut places: Vec<usize> = (0..len).collect();
     places.sort_by(|&i, &j| match (before(i, j), before(j, i)) {
@@ -61,16 +61,16 @@ fn places(len: usize, before: &dyn Fn(usize, usize) -> bool) -> Vec<usize> {
     places
 }
 
-/// The items at places.
+/// Returns the items at places.
 pub fn at<T: Copy>(x: &[T], places: &[usize]) -> Vec<T> {
     places.iter().map(|&i| x[i]).collect()
 }
 
-/// A key with its order and its bits, found by other means than the library's.
+/// A key with its order and its bits, which are found in another way than the library's.
 pub trait Key: SortKey {
     fn order(&self, other: &Self) -> Ordering;
 
-    /// The bits that sort as the values do, in a range.
+    /// Returns the bits in a range that sort like the values.
     fn digits(&self, bits: &Range<u32>) -> u64;
 }
 
@@ -96,7 +96,7 @@ integers! { bool, 0; u8, 0; u16, 0; u32, 0; u64, 0; i8, 1 << 7; i16, 1 << 15; i3
 macro_rules! floats {
     ($($t:ident, $bits:ident;)*) => {$(
         impl Key for $t {
-            /// Numbers, then NaN with a positive sign, then the other NaN.
+            /// Numbers come first, then NaN with a positive sign, then the other NaN.
             fn order(&self, other: &Self) -> Ordering {
                 let class = |x: &Self| if x.is_nan() { 1 + x.is_sign_negative() as u32 } else { 0 };
                 class(self).cmp(&class(other)).then(self.total_cmp(other))

@@ -1,4 +1,4 @@
-//! Subjects: what the net calls, with what, and what must come out.
+//! Subjects: the calls of the net, their inputs, and the expected results.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use kernel_primitives::{Buffer, BufferSlice, BufferSliceMut, Complex, Result, St
 use crate::case::{Case, Lengths};
 use crate::items::Item;
 
-/// Where a call runs.
+/// The place where a call runs.
 pub struct Place<'a> {
     pub stream: &'a Stream,
     pub workspace: Option<&'a mut Workspace>,
@@ -26,7 +26,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Items in a buffer, somewhere.
+/// Items at some place in a buffer.
 pub struct Column<T> {
     buffer: Buffer<T>,
     start: usize,
@@ -34,17 +34,17 @@ pub struct Column<T> {
 }
 
 impl<T: Item> Column<T> {
-    /// The items, to read.
+    /// Returns the items for reading.
     pub fn get(&self) -> BufferSlice<'_, T> {
         self.buffer.slice(self.start..self.start + self.len).expect("inside")
     }
 
-    /// Room for the results, and more after it.
+    /// Returns room for the results, and more after it.
     pub fn room(&mut self) -> BufferSliceMut<'_, T> {
         self.buffer.slice_mut(self.start..).expect("inside")
     }
 
-    /// Room for the results alone.
+    /// Returns room for the results only.
     pub fn exact(&mut self) -> BufferSliceMut<'_, T> {
         self.buffer.slice_mut(self.start..self.start + self.len).expect("inside")
     }
@@ -59,7 +59,7 @@ impl<T: Item> Column<T> {
         self.buffer.copy_from(&Self::among(items, self.start, 3))
     }
 
-    /// The items with others before and after them.
+    /// Returns the items, with others before and after them.
     fn among(items: &[T], start: usize, after: usize) -> Vec<T> {
         let beside = |range: std::ops::Range<usize>| range.map(T::beside);
         beside(0..start).chain(items.iter().copied()).chain(beside(0..after)).collect()
@@ -89,10 +89,10 @@ impl<T: Item> Column<T> {
     }
 }
 
-/// Elements of a buffer after the room for the results.
+/// The number of elements of a buffer after the room for the results.
 const AFTER: usize = 19;
 
-/// What results must be.
+/// The expected results.
 pub struct Want<T> {
     len: usize,
     #[allow(clippy::type_complexity, reason = "a function")]
@@ -111,29 +111,29 @@ fn want<T: Item, U: std::fmt::Debug + Send + Sync + 'static>(
     Want { len, check: Box::new(check) }
 }
 
-/// These bits.
+/// Expects these bits.
 pub fn exact<T: Item>(expected: Vec<T>) -> Want<T> {
     want(expected, T::same)
 }
 
-/// These bits, or NaN for NaN.
+/// Expects these bits, or NaN for NaN.
 pub fn alike<T: Item>(expected: Vec<T>) -> Want<T> {
     #[allow(clippy::eq_op, reason = "NaN is not itself")]
     want(expected, |a, b| a.same(b) || (a != a && b != b))
 }
 
-/// Equal values, or NaN for NaN.
+/// Expects equal values, or NaN for NaN.
 pub fn equal<T: Item>(expected: Vec<T>) -> Want<T> {
     #[allow(clippy::eq_op, reason = "NaN is not itself")]
     want(expected, |a, b| a == b || (a != a && b != b))
 }
 
-/// A number and how far results may be from it.
+/// Expects results near a number. Each comes with the largest distance.
 pub fn near<T: Item + Into<f64>>(expected: Vec<(f64, f64)>) -> Want<T> {
     want(expected, |&(value, bound): &(f64, f64), &found: &T| (Into::<f64>::into(found) - value).abs() <= bound)
 }
 
-/// Numbers side by side, and how far those of results may be from them.
+/// Expects results near several numbers side by side. They come with the largest distance.
 pub fn near_parts<T: Item + Into<f64>, const N: usize>(expected: Vec<([f64; N], f64)>) -> Want<[T; N]>
 where
     [T; N]: Item,
@@ -143,7 +143,7 @@ where
     })
 }
 
-/// Complex numbers, and how far results may be from them.
+/// Expects results near complex numbers. Each comes with the largest distance.
 pub fn near_complex<T: Item + Into<f64>>(expected: Vec<(Complex<f64>, f64)>) -> Want<Complex<T>>
 where
     Complex<T>: Item,
@@ -160,18 +160,18 @@ pub trait Inputs {
     fn refill(&self, device: &mut Self::Device) -> Result<()>;
 }
 
-/// Buffers, and what they must have.
+/// Buffers, and their expected contents.
 pub trait Outputs {
     type Device: Send;
     fn lens(&self) -> Vec<usize>;
     fn room(stream: &Stream, start: usize, lens: &[usize]) -> Result<Self::Device>;
     fn clear(device: &mut Self::Device) -> Result<()>;
     fn verify(&self, device: &Self::Device) -> Result<(), String>;
-    /// All that is in the buffers, of floats every bit.
+    /// Returns the whole contents of the buffers as text, with every bit of floats.
     fn printed(device: &Self::Device) -> Result<String>;
 }
 
-/// Where the `n`th column begins, if the first does so at `start`.
+/// Returns the place where the `n`th column begins, if the first begins at `start`.
 pub fn start_of(start: usize, n: usize) -> usize {
     start * (2 * n + 1) % 17
 }
@@ -226,14 +226,14 @@ impl Inputs for () {
     }
 }
 
-/// Columns on a device of whatever types: those that inputs or outputs of these types made.
+/// Columns of any types on a device. Inputs or outputs of these types made them.
 type Held = dyn Any + Send + Sync;
 type Room = dyn Any + Send;
 
-/// Why columns are of the types that they are taken for.
+/// The reason why columns have the types that they are taken for.
 const OWN: &str = "a subject has its own columns";
 
-/// [`Inputs`] of whatever types.
+/// [`Inputs`] of any types.
 trait AnyInputs: Send + Sync {
     fn upload(&self, stream: &Stream, start: usize) -> Result<Arc<Held>>;
     fn refill(&self, device: &mut Held) -> Result<()>;
@@ -248,7 +248,7 @@ impl<I: Inputs + Send + Sync + 'static> AnyInputs for I {
     }
 }
 
-/// [`Outputs`] of whatever types.
+/// [`Outputs`] of any types.
 trait AnyOutputs: Send + Sync {
     fn lens(&self) -> Vec<usize>;
     fn room(&self, stream: &Stream, start: usize, lens: &[usize]) -> Result<Box<Room>>;
@@ -275,7 +275,7 @@ impl<O: Outputs + Send + Sync + 'static> AnyOutputs for O {
     }
 }
 
-/// What a case says of a subject: its items, and what they must give.
+/// The items of a case for a subject, and the expected results.
 struct Round {
     case: Case,
     inputs: Box<dyn AnyInputs>,
@@ -284,10 +284,10 @@ struct Round {
 
 type Call = dyn Fn(&Case, Place<'_>, &Held, &mut Room) -> Result<()> + Send + Sync;
 
-/// What the net calls. The types of its columns are in few functions, which the compiler makes for each subject, and not in what the tests
-/// do with it.
+/// A call of the net. Only a few functions have the types of its columns, and the compiler makes these for each subject. The tests use the
+/// others.
 pub struct Subject {
-    /// The functions of the library that it covers, of which the first one gives it its name.
+    /// The functions of the library that it covers. The first one gives it its name.
     pub covers: &'static [&'static str],
     pub types: &'static str,
     pub lengths: Lengths,
@@ -300,7 +300,7 @@ impl Subject {
         format!("{}<{}>", self.covers[0], self.types)
     }
 
-    /// Of the first case; the others are for [`Trial::refill`].
+    /// Begins with the first case. The others are for [`Trial::refill`].
     pub fn begin(&self, cases: &[Case], stream: &Stream) -> Result<Trial> {
         let rounds: Vec<Round> = cases.iter().map(|case| (self.round)(case)).collect();
         let all: Vec<Vec<usize>> = rounds.iter().map(|round| round.wants.lens()).collect();
@@ -317,7 +317,7 @@ impl Subject {
     }
 }
 
-/// A subject by how its inputs are made, what they must give, and its call.
+/// Makes a subject from the way to make its inputs, the expected results, and its call.
 pub fn subject<I, O>(
     covers: &'static [&'static str],
     types: &'static str,
@@ -361,17 +361,17 @@ impl Trial {
         (self.call)(&self.rounds[self.round].case, place, &*self.inputs, &mut *self.outputs)
     }
 
-    /// Whether the results are those of the present items, and nothing else was written.
+    /// Checks that the results are those of the present items, and that nothing else was written.
     pub fn verify(&self) -> Result<(), String> {
         self.rounds[self.round].wants.verify(&*self.outputs)
     }
 
-    /// All that is in the buffers of results, of floats every bit.
+    /// Returns the whole contents of the buffers of results as text, with every bit of floats.
     pub fn printed(&self) -> Result<String> {
         self.rounds[self.round].wants.printed(&*self.outputs)
     }
 
-    /// The same inputs, and results of its own.
+    /// Makes a trial with the same inputs, and results of its own.
     pub fn twin(&self, stream: &Stream) -> Result<Self> {
         let first = &self.rounds[0];
         Ok(Self {
@@ -384,7 +384,7 @@ impl Trial {
         })
     }
 
-    /// The next of the cases' items in the same buffers, and nothing where the results will be; not of twins.
+    /// Writes the items of the next case to the same buffers, and clears the results. It does not change twins.
     pub fn refill(&mut self) -> Result<()> {
         self.round += 1;
         let round = &self.rounds[self.round];

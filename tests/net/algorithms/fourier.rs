@@ -12,7 +12,7 @@ use crate::data::{floats, reals};
 use crate::items::Item;
 use crate::subject::{Column, Inputs, Place, Subject, near, near_complex, subject};
 
-/// A real array on the host, along one of whose axes, or both, it is transformed. The shape depends on the parameters alone.
+/// A real array on the host. It is transformed along one axis, or along both. The shape depends only on the parameters.
 struct Array<T> {
     shape: [usize; 2],
     axes: Vec<usize>,
@@ -50,14 +50,14 @@ impl<T: Item + FftFloat> Inputs for Array<T> {
 }
 
 impl<T: Item + FftFloat + Into<f64>> Array<T> {
-    /// How far results may be off.
+    /// Returns the largest error of results.
     fn bound(&self) -> f64 {
         let epsilon: f64 = T::EPSILON.into();
         let norm = self.x.iter().map(|&x| x.into().powi(2)).sum::<f64>().sqrt();
         8.0 * epsilon * norm * (2.0 + (self.x.len() as f64 + 1.0).log2())
     }
 
-    /// The transform.
+    /// Returns the transform.
     fn transform(&self) -> Vec<Complex<f64>> {
         let mut x: Vec<Complex<f64>> = self.x.iter().map(|&x| Complex::from(x.into())).collect();
         for &axis in &self.axes {
@@ -81,7 +81,7 @@ impl<T: Item + FftFloat + Into<f64>> Array<T> {
         self.transform().into_iter().map(|x| (x, self.bound())).collect()
     }
 
-    /// The inverse, which of a real array is the conjugate.
+    /// Returns the inverse. For a real array, it is the conjugate.
     fn inverse(&self) -> Vec<(Complex<f64>, f64)> {
         self.transform().into_iter().map(|x| (x.conj(), self.bound())).collect()
     }
@@ -92,14 +92,14 @@ impl<T: Item + FftFloat + Into<f64>> Array<T> {
         self.forward().into_iter().enumerate().filter(|(i, _)| i / step % n <= n / 2).map(|(_, x)| x).collect()
     }
 
-    /// The inverse of the transform, or the other way round.
+    /// Returns the inverse of the transform, or the transform of the inverse.
     fn there_and_back(&self) -> Vec<(Complex<f64>, f64)> {
         let factor = self.axes.iter().map(|&axis| self.shape[axis]).product::<usize>() as f64;
         self.x.iter().map(|&x| (Complex::from(x.into() * factor), 2.0 * self.bound() * factor.sqrt())).collect()
     }
 }
 
-/// Half spectra without imaginary parts, a row each.
+/// Half spectra without imaginary parts. Each row has one.
 struct Halves {
     n: usize,
     x: Vec<f32>,
@@ -112,7 +112,7 @@ impl Halves {
         Self { n, x: floats(case, 0, case.len / n * (n / 2 + 1)) }
     }
 
-    /// The whole spectra.
+    /// Returns the whole spectra.
     fn whole(&self) -> Array<f32> {
         let rows = self.x.chunks(self.n / 2 + 1);
         let shape = [rows.len(), self.n];
@@ -133,7 +133,7 @@ impl Inputs for Halves {
     }
 }
 
-/// Where the first of two calls runs, and the second one after it.
+/// Returns the run of the first of two calls. The second call runs after it.
 fn first<'a>(place: &'a mut Place<'_>) -> Run<'a> {
     Place { stream: place.stream, workspace: place.workspace.as_deref_mut(), tuning: place.tuning }.run()
 }

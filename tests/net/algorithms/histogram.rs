@@ -12,7 +12,7 @@ fn lengths(bytes: usize) -> Lengths {
     Lengths::near(&[HISTOGRAM_THREADS * HISTOGRAM_VECTORS * 16 / bytes, HISTOGRAM_THREADS])
 }
 
-/// Few bins, some, more than there are counters for.
+/// Returns the number of bins: few, some, or more than there are counters for.
 fn bins(case: &Case) -> usize {
     let mut param = case.param(7);
     [1, 2, 3 + param.below(60), 256, 1000, 3000, 17_000][param.below(7)]
@@ -24,7 +24,7 @@ fn counted<T: Copy>(x: &[T], bins: usize, bin: impl Fn(T) -> Option<usize>) -> V
     counts
 }
 
-/// Two ends among those of the type.
+/// Returns two ends among the values of the type.
 fn ends(case: &Case, least: i64, greatest: i64) -> (i64, i64) {
     let mut param = case.param(8);
     if param.below(3) == 0 {
@@ -101,7 +101,7 @@ pub fn subjects() -> Vec<Subject> {
                     (items::<$t>(case, 0, case.len), levels)
                 },
                 |case, (x, levels)| {
-                    // The last level that is not above the item.
+                    // This is the last level that is not above the item.
                     let bin = |x: $t| levels.partition_point(|&level| level <= x).checked_sub(1);
                     let inside = |x: $t| bin(x).filter(|&bin| bin < bins(case));
                     (exact(counted(x, bins(case), inside).into_iter().map(|count| count as u32).collect()),)
@@ -114,7 +114,7 @@ pub fn subjects() -> Vec<Subject> {
     all
 }
 
-/// Halves, which are scaled in `f32`.
+/// The items are halves, which are scaled in `f32`.
 fn half_bins() -> Subject {
     let ends = |case: &Case| {
         let (low, high) = ends(case, -2000, 2000);

@@ -11,7 +11,7 @@ use crate::kernels::{ByKey, Three};
 use crate::reference::{Key, at, order};
 use crate::subject::{Subject, exact, subject};
 
-/// Two sorted inputs, each of any part of the items.
+/// Returns two sorted inputs. Each has any part of the items.
 fn inputs<T: Item>(case: &Case, before: impl Fn(&T, &T) -> bool) -> (Vec<T>, Vec<T>) {
     let mut param = case.param(5);
     let first = [0, case.len, param.below(case.len + 1), case.len / 2][param.below(4)];
@@ -22,7 +22,7 @@ fn inputs<T: Item>(case: &Case, before: impl Fn(&T, &T) -> bool) -> (Vec<T>, Vec
     (sorted(0, first), sorted(1, case.len - first))
 }
 
-/// Of equal items those of the first input come first.
+/// Merges two inputs. Of equal items, those of the first input come first.
 fn merged<T: Copy>(a: &[T], b: &[T], before: impl Fn(&T, &T) -> bool) -> (Vec<T>, Vec<usize>) {
     let both = [a, b].concat();
     let places = order(&both, before);

@@ -11,20 +11,20 @@ use crate::case::Lengths;
 use crate::data::{floats, items, reals, small};
 use crate::subject::{Subject, alike, equal, exact, near, subject};
 
-/// A round of a block, of items of so many bytes.
+/// Returns lengths near a round of a block, for items of this number of bytes.
 fn lengths(bytes: usize) -> Lengths {
     let round = REDUCE_THREADS * REDUCE_VECTORS * (16 / bytes);
     Lengths::near(&[round, 2 * round, REDUCE_THREADS])
 }
 
-/// The place of the first item that no other is better than; of NaN the first.
+/// Returns the place of the first item that no other item is better than, or of the first NaN.
 fn first_of<T: PartialOrd + Copy>(x: &[T], better: impl Fn(T, T) -> bool) -> Option<usize> {
     #[allow(clippy::eq_op, reason = "NaN is not itself")]
     let nan = x.iter().position(|x| x != x);
     nan.or_else(|| (0..x.len()).reduce(|best, i| if better(x[i], x[best]) { i } else { best }))
 }
 
-/// How far a sum of floats with so many bits may be from the exact one: threads add, then trees.
+/// Returns the largest error of a sum of floats with this number of bits. Threads add first, then trees.
 fn bound(x: &[f64], bits: i32) -> f64 {
     let additions = x.len() / REDUCE_THREADS + 64;
     x.iter().map(|x| x.abs()).sum::<f64>() * additions as f64 * 2f64.powi(-bits)
@@ -83,7 +83,7 @@ pub fn subjects() -> Vec<Subject> {
         |case| (reals(case, 0, case.len + 1),),
         |_, (x,)| {
             let mean = x.iter().sum::<f64>() / x.len() as f64;
-            // The reference's own sum is one after the other.
+            // The reference adds one item after the other.
             let bound = bound(x, 53) * (1.0 + x.len() as f64 / 64.0) / x.len() as f64 + mean.abs() * 1e-15;
             (near::<f64>(vec![(mean, bound)]),)
         },
@@ -100,7 +100,7 @@ pub fn subjects() -> Vec<Subject> {
     all
 }
 
-/// The greatest number; NaN if there is one; −∞ of none.
+/// Returns the greatest number, NaN if there is one, or −∞ for no numbers.
 fn largest(x: &[f64]) -> f64 {
     if x.iter().any(|x| x.is_nan()) {
         return f64::NAN;

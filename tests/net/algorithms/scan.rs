@@ -1,4 +1,4 @@
-//! Scans, and differences, which undo them.
+//! Scans, and differences, which are their inverse.
 
 use kernel_primitives::algorithms::{adjacent_difference, exclusive_scan, inclusive_scan};
 use kernel_primitives::functor::{Add, BinaryFn, Max, Min, Sub};
@@ -14,7 +14,7 @@ use crate::kernels::{Compose, Latest, Map, Three, Triangular};
 use crate::reference::{exclusive, inclusive};
 use crate::subject::{Subject, alike, equal, exact, near, subject};
 
-/// Vectors, rounds of a block, whole tiles and those of the pipeline.
+/// Returns lengths near vectors, rounds of a block, whole tiles, and tiles of the pipeline.
 fn lengths<T: Element>() -> Lengths {
     let (round, pipeline) = (SCAN_THREADS * scan_vector::<Span<T>>(), scan_pipeline_tile::<Span<T>>());
     let tile = ScanTiles::new::<Span<T>>(1 << 20, 1).tile;
@@ -104,7 +104,7 @@ pub fn subjects() -> Vec<Subject> {
     all
 }
 
-/// NaN if there is one; +0 is more than −0.
+/// Returns the larger value, or NaN if there is one. +0 is more than −0.
 fn maximum(a: f32, b: f32) -> f32 {
     match (a.is_nan() || b.is_nan(), a.total_cmp(&b).is_lt()) {
         (true, _) => f32::NAN,

@@ -8,7 +8,7 @@ use crate::data::items;
 use crate::items::Item;
 use crate::subject::{Subject, exact, subject};
 
-/// Items that ascend, without NaN, and queries among them, with those.
+/// Returns ascending items without NaN, and queries among them, which may be NaN.
 fn inputs<T: Item + PartialOrd>(case: &Case) -> (Vec<T>, Vec<T>) {
     let mut sorted = items::<T>(case, 0, case.len);
     #[allow(clippy::eq_op, reason = "NaN is not itself")]
@@ -42,7 +42,7 @@ pub fn subjects() -> Vec<Subject> {
         lower_bound "f32", f32, |item, query| item < query;
         lower_bound "u64", u64, |item, query| item < query;
         lower_bound "bf16", bf16, |item, query| item < query;
-        // NaN is after all.
+        // NaN comes after all items.
         upper_bound "f64", f64, |item, query| item <= query || query.is_nan();
         upper_bound "i32", i32, |item, query| item <= query;
     }

@@ -14,7 +14,7 @@ fn lengths(value: usize) -> Lengths {
     Lengths::near(&[short, 2 * short, tile, merge_tile_items(4, value), 64 * short]).most(64 * short + 2 * tile)
 }
 
-/// The places of all items, those of each segment in order.
+/// Returns the places of all items, with those of each segment in order.
 fn places(x: &[u32], offsets: &[u32]) -> Vec<usize> {
     let mut places: Vec<usize> = (0..x.len()).collect();
     for ends in offsets.windows(2) {

@@ -15,14 +15,14 @@ use crate::kernels::{Compose, Triangular};
 use crate::reference::{exclusive, inclusive, parts};
 use crate::subject::{Subject, alike, equal, exact, near, subject};
 
-/// Offsets as numbers on the device, and back.
+/// Converts offsets to numbers on the device, and back.
 macro_rules! as_offsets {
     ($offsets:expr, $o:ty) => {
         $offsets.iter().map(|&at| at as $o).collect::<Vec<_>>()
     };
 }
 
-/// Large tiles and small ones; what a warp has of few items, and more than a block does.
+/// Returns lengths near large and small tiles, the few items of a warp, and more than a block takes.
 fn of_scans<T: Element>() -> Lengths {
     let [large, small] = [1, 1 << 15].map(|enough| SegmentScanItems::<Span<T>>::tiles(1 << 22, enough).tile);
     let warp = segment_scan_warp_items::<Span<T>>();
@@ -38,7 +38,7 @@ pub fn subjects() -> Vec<Subject> {
                 $name,
                 Lengths::near(&[
                     segment_warp_items::<Span<$t>>(), segment_tile_items::<Span<$t>>(), SEGMENT_PAIRS,
-                    // More are not one launch any more.
+                    // More than these take more than one launch.
                     1 << 16, (1 << 16) + segment_tile_items::<Span<$t>>(), SEGMENT_ENDS_THREADS,
                 ]),
                 |case| ($items::<$t>(case, 0, case.len), as_offsets!(offsets(case, case.len), $o)),
@@ -113,7 +113,7 @@ pub fn subjects() -> Vec<Subject> {
     all
 }
 
-/// The greatest number; NaN if there is one; −∞ of none.
+/// Returns the greatest number, NaN if there is one, or −∞ for no numbers.
 fn largest(x: &[f32]) -> f32 {
     if x.iter().any(|x| x.is_nan()) {
         return f32::NAN;

@@ -12,18 +12,18 @@ use crate::items::Item;
 use crate::kernels::{OddKey, Three};
 use crate::subject::{Subject, exact, subject};
 
-/// Tiles of many items and of few.
+/// Returns lengths near tiles of many items and of few.
 pub fn lengths<T: Element>() -> Lengths {
     let tile = |len| StagedTiles::new::<Span<T>>(size_of::<T>(), len, 1).tile;
     Lengths::near(&[tile(1 << 22), tile(1), tile(3000)])
 }
 
-/// What items are compared with.
+/// Returns the value that items are compared with.
 fn limit<T: Item>(case: &Case) -> T {
     T::of(crate::data::Level::At([100, 30_000, 32_768, 60_000][case.param(1).below(4)]))
 }
 
-/// Those of which `kept` is true, in order, and the others.
+/// Returns the items for which `kept` is true, in order, and the other items.
 fn parted<T: Copy>(x: &[T], kept: impl Fn(usize) -> bool) -> [Vec<T>; 2] {
     [true, false].map(|which| (0..x.len()).filter(|&i| kept(i) == which).map(|i| x[i]).collect())
 }
@@ -81,7 +81,7 @@ pub fn subjects() -> Vec<Subject> {
         &["select_flagged"],
         "u64, u8",
         lengths::<u64>(),
-        // More flags than items, or fewer.
+        // There are more flags than items, or fewer.
         |case| {
             let flags = case.len + case.param(2).below(5);
             (items::<u64>(case, 0, case.len + 2), items::<u8>(case, 1, flags).iter().map(|x| x & 3).collect::<Vec<_>>())

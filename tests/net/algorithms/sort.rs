@@ -14,7 +14,7 @@ use crate::kernels::{ByKey, Three, Twelve};
 use crate::reference::{Key, at, order};
 use crate::subject::{Subject, exact, subject};
 
-/// The bits to sort by: mostly all.
+/// Returns the bits to sort by, which are mostly all bits.
 fn bits<K: SortKey>(case: &Case) -> std::ops::Range<u32> {
     let (mut param, all) = (case.param(3), K::SORT_BITS as usize);
     let start = [0, 0, 0, param.below(all + 1)][param.below(4)];
@@ -22,7 +22,7 @@ fn bits<K: SortKey>(case: &Case) -> std::ops::Range<u32> {
     start as u32..end as u32
 }
 
-/// The places of keys in the order of some of their bits.
+/// Returns the places of keys in the order of some of their bits.
 fn places<K: Key>(x: &[K], bits: std::ops::Range<u32>, descending: bool) -> Vec<usize> {
     let before: &dyn Fn(&K, &K) -> bool =
         if bits == (0..K::SORT_BITS) { &|a, b| a.order(b).is_lt() } else { &|a, b| a.digits(&bits) < b.digits(&bits) };

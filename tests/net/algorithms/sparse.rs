@@ -15,7 +15,8 @@ use crate::items::Item;
 use crate::kernels::MIN_PLUS;
 use crate::subject::{Column, Inputs, Subject, equal, near, subject};
 
-/// A matrix with a vector or several, on the host. On the device its indices are of type `I`. The rows, the columns and the method depend on
+/// A matrix with a vector or several on the host. On the device, its indices have type `I`. The rows, the columns and the method depend
+/// only on the parameters.
 /// the parameters alone.
 struct Product<T, I = u32> {
     offsets: Vec<u32>,
@@ -24,12 +25,12 @@ struct Product<T, I = u32> {
     method: Option<SpmvMethod>,
     x: Vec<T>,
     vectors: usize,
-    /// An item for each row.
+    /// There is an item for each row.
     z: Vec<T>,
     indices: PhantomData<I>,
 }
 
-/// How many vectors a case has.
+/// Returns the number of vectors of a case.
 fn vectors(case: &Case) -> usize {
     1 + case.param(32).below(70)
 }
@@ -39,7 +40,7 @@ impl<T: Item, I> Product<T, I> {
         Self::of_vectors(case, items, 1)
     }
 
-    /// With as many vectors as the case says.
+    /// Makes a product with the case's number of vectors.
     fn of_several(case: &Case, items: impl Fn(&Case, u64, usize) -> Vec<T>) -> Self {
         Self::of_vectors(case, items, vectors(case))
     }
@@ -54,7 +55,7 @@ impl<T: Item, I> Product<T, I> {
             6 => Some(SpmvMethod::MergePath),
             way => Some(SpmvMethod::Rows { lanes: 1 << way }),
         };
-        // Entries before the first offset and after the last one would be of no row.
+        // Entries before the first offset and after the last one would not be in a row.
         let mut offsets: Vec<u32> = offsets(&of, of.len).iter().map(|&at| at as u32).collect();
         offsets[0] = 0;
         let end = *offsets.last().expect("there is one") as usize;
@@ -64,18 +65,18 @@ impl<T: Item, I> Product<T, I> {
         Self { offsets, columns, values, method, x, vectors, z, indices: PhantomData }
     }
 
-    /// The products of a row.
+    /// Returns the products of a row.
     fn row(&self, row: usize) -> impl Iterator<Item = (T, T)> + '_ {
         self.row_by(row, 0)
     }
 
-    /// The products of a row and a vector.
+    /// Returns the products of a row and a vector.
     fn row_by(&self, row: usize, vector: usize) -> impl Iterator<Item = (T, T)> + '_ {
         let entries = self.offsets[row] as usize..self.offsets[row + 1] as usize;
         entries.map(move |entry| (self.values[entry], self.x[self.columns[entry] as usize * self.vectors + vector]))
     }
 
-    /// All rows and vectors, in the order of the results.
+    /// Returns all rows and vectors, in the order of the results.
     fn places(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         (0..self.rows()).flat_map(|row| (0..self.vectors).map(move |vector| (row, vector)))
     }
@@ -114,10 +115,10 @@ impl<T: Item, I: CsrIndex + From<u32>> Inputs for Product<T, I> {
     }
 }
 
-/// The same with the matrix in slices, whose values depend on the parameters alone.
+/// The same product, with the matrix in slices. Its values depend only on the parameters.
 struct InSlices<T> {
     product: Product<T>,
-    /// The rows of a window in which they are sorted by length.
+    /// The number of rows of a window in which rows are sorted by length.
     window: usize,
 }
 
@@ -236,9 +237,9 @@ pub fn subjects() -> Vec<Subject> {
     all
 }
 
-/// With several vectors, and others that are added.
+/// There are several vectors, and others that are added.
 fn several_with() -> Subject {
-    /// As many items of what is added as results.
+    /// Makes a product with one added item for each result.
     fn product(case: &Case) -> Product<f64> {
         let product = Product::of_several(case, small::<f64>);
         let z = small(case, 2, product.rows() * product.vectors);
@@ -262,7 +263,7 @@ fn several_with() -> Subject {
     )
 }
 
-/// Other formats, types and operators.
+/// Returns subjects for other formats, types and operators.
 fn types(lengths: &impl Fn() -> Lengths) -> Vec<Subject> {
     let mut all = Vec::new();
     all.push(subject(
@@ -301,7 +302,7 @@ fn types(lengths: &impl Fn() -> Lengths) -> Vec<Subject> {
         },
         |_, place, (a, x, _), (y,)| spmv(place.run(), a, x.get(), y.room()),
     ));
-    // The shortest paths with one more edge; integers wrap.
+    // These are the shortest paths with one more edge. Integers wrap.
     let shortest = |product: &Product<i32>| {
         let ways = |row| product.row(row).map(|(edge, start): (i32, i32)| edge.wrapping_add(start));
         equal((0..product.rows()).map(|row| ways(row).fold(i32::MAX, i32::min)).collect::<Vec<i32>>())

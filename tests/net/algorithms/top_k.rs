@@ -14,7 +14,7 @@ fn lengths() -> Lengths {
     Lengths::near(&[TOP_K_TILE, TOP_K_MOST, 5 * TOP_K_TILE, 9 * TOP_K_TILE]).most(24 * TOP_K_TILE)
 }
 
-/// How many are asked for.
+/// Returns the number of items that are requested.
 fn k(case: &Case) -> usize {
     let mut param = case.param(6);
     let k = [0, 1, param.below(40), param.below(TOP_K_MOST), TOP_K_MOST - 1, TOP_K_MOST, TOP_K_MOST, TOP_K_MOST + 1];

@@ -1,4 +1,4 @@
-//! Functions of each item; gathers and scatters.
+//! Functions of each item, gathers and scatters.
 
 use kernel_primitives::algorithms::{fill, gather, generate, scatter, transform};
 use kernel_primitives::functor::Identity;
@@ -12,23 +12,23 @@ use crate::items::Item;
 use crate::kernels::{Both, Three, Twelve};
 use crate::subject::{Subject, exact, subject};
 
-/// What a warp has, and a block of eight.
+/// Returns lengths near the items of a warp, and of a block of eight warps.
 fn lengths<S: Source>() -> Lengths {
     let warp = warp_items(transform_vectors::<S>(), S::VECTOR);
     Lengths::near(&[warp, 8 * warp, warp_items(SCATTER_ITEMS, 1)])
 }
 
-/// The step of strided inputs and outputs.
+/// Returns the step of strided inputs and outputs.
 fn step(case: &Case) -> usize {
     1 + case.param(11).below(5)
 }
 
-/// Places beside the results of a permutation, which stay as they are.
+/// Returns the number of places beside the results of a permutation. These are unchanged.
 fn gaps(case: &Case) -> usize {
     case.param(12).below(3) * case.len / 2
 }
 
-/// Each item at its place, and what was there before at the others.
+/// Returns each item at its place, and the old values at the other places.
 fn scattered<T: Item>(case: &Case, x: &[T], places: &[usize], before: &[T]) -> Vec<T> {
     let mut out = before.to_vec();
     assert_eq!(out.len(), case.len + gaps(case));
@@ -36,7 +36,7 @@ fn scattered<T: Item>(case: &Case, x: &[T], places: &[usize], before: &[T]) -> V
     out
 }
 
-/// Some of more places than there are items.
+/// Returns some of more places than there are items.
 fn some_places(case: &Case) -> Vec<usize> {
     shuffled(case, 1, case.len + gaps(case)).into_iter().take(case.len).collect()
 }
@@ -72,7 +72,7 @@ pub fn subjects() -> Vec<Subject> {
             lengths::<Span<u16>>(),
             |case| (items::<u16>(case, 0, case.len * step(case)),),
             |case, (x,)| {
-                // The others stay as they were: of that there is one result in each step here.
+                // The other places are unchanged. In each step, there is one result.
                 let every = step(case);
                 let kept = |i: usize| if i.is_multiple_of(2) { Some(x[i / 2 * every]) } else { None };
                 (exact((0..2 * case.len).map(|i| kept(i).unwrap_or(u16::beside(case.place + i))).collect()),)
@@ -116,7 +116,7 @@ pub fn subjects() -> Vec<Subject> {
             "f32, u32",
             lengths::<Span<f32>>(),
             |case| {
-                // Any of a few items.
+                // The places are any of a few items.
                 let of = 1 + case.param(13).below(case.len + 5);
                 let places = items::<u32>(case, 1, case.len).into_iter().map(|at| at % of as u32).collect();
                 (items::<f32>(case, 0, of), places)
@@ -160,7 +160,7 @@ pub fn subjects() -> Vec<Subject> {
     all
 }
 
-/// What room for results has before.
+/// Returns the old contents of the room for results.
 fn untouched<T: Item>(case: &Case) -> Vec<T> {
     (0..case.len + gaps(case)).map(|i| T::beside(case.place + i)).collect()
 }

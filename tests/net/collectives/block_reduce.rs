@@ -19,20 +19,20 @@ const COVERS: &[&str] = &[
     "block_y_reduce",
 ];
 
-/// Threads of a group: around whole warps, and any.
+/// Returns the number of threads of a group: near whole warps, or any number.
 fn width(case: &Case, threads: usize) -> usize {
     let mut param = case.param(24);
     let warps = 32 * (1 + param.below(threads / 32 + 1));
     [warps, warps, 1 + param.below(threads), threads, 1 + param.below(40), threads + 5][param.below(6)]
 }
 
-/// Items of a partial tile.
+/// Returns the number of items of a partial tile.
 fn valid(case: &Case, tile: usize) -> usize {
     let mut param = case.param(25);
     [0, 1, tile, tile - 1, param.below(tile + 1), param.below(tile + 1)][param.below(6)]
 }
 
-/// What each thread of a block gets.
+/// Returns the values that each thread of a block gets.
 fn forms<T: Copy>(x: &[[T; 3]], case: &Case, shape: Shape, identity: T, op: impl Fn(T, T) -> T + Copy) -> Vec<[T; 7]> {
     let threads = shape.threads();
     let values: Vec<T> = x.iter().map(|items| items[0]).collect();

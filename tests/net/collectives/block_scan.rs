@@ -24,7 +24,7 @@ const COVERS: &[&str] = &[
     "block_exclusive_scan_rounds_after",
 ];
 
-/// Of each register of each thread, which of the tile's items it has, in two rounds of two items.
+/// Returns, for each register of each thread, the number of its item in the tile, in two rounds of two items.
 fn in_rounds(threads: usize) -> Vec<usize> {
     let of_thread = |thread: usize| {
         let (warp, lane) = (thread / 32 * 32, thread % 32);
@@ -34,7 +34,7 @@ fn in_rounds(threads: usize) -> Vec<usize> {
     (0..threads).flat_map(of_thread).collect()
 }
 
-/// What a tile's items get. Those that a partial tile lacks are zeros.
+/// Returns the values that a tile's items get. Items that a partial tile lacks are zeros.
 fn forms<T: Item>(
     items: &[T],
     threads: usize,
@@ -70,7 +70,7 @@ fn forms<T: Item>(
     results.collect()
 }
 
-/// Threads of a block at most.
+/// Returns the most threads of a block.
 const fn most(threads: usize) -> usize {
     if threads == 0 { 1024 } else { threads }
 }

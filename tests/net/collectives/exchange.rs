@@ -20,7 +20,7 @@ const COVERS: &[&str] = &[
     "store_striped",
 ];
 
-/// Which of a tile's items each item of each thread is, in the warp-striped arrangement.
+/// Returns, for each item of each thread, its number in the tile, in the warp-striped arrangement.
 pub fn warp_striped(threads: usize, items: usize) -> Vec<usize> {
     let of_thread = |thread: usize| {
         let (warp, lane) = (thread / 32 * 32, thread % 32);
@@ -30,12 +30,12 @@ pub fn warp_striped(threads: usize, items: usize) -> Vec<usize> {
     (0..threads).flat_map(of_thread).collect()
 }
 
-/// Whole tiles: a scatter has a rank for each item.
+/// Returns the length of whole tiles, because a scatter has a rank for each item.
 fn len(case: &Case, tile: usize) -> usize {
     case.len.div_ceil(tile).min(3) * tile
 }
 
-/// The ranks of each tile's items.
+/// Returns the ranks of each tile's items.
 fn ranks(case: &Case, tile: usize) -> Vec<u32> {
     let tiles = 0..len(case, tile) / tile;
     tiles.flat_map(|n| shuffled(case, 5 + n as u64, tile)).map(|rank| rank as u32).collect()
@@ -52,7 +52,8 @@ fn exchanges<T: Item>(x: &[T], ranks: &[u32], (threads, items): (usize, usize)) 
     results.collect()
 }
 
-/// Each tile of `x` with the items that flags mark first, and what each thread then adds to its own elements: nothing, read back.
+/// Returns each tile of `x` with its marked items first. The places after these keep their items. Also returns the number of marked items
+/// of each tile.
 fn compact<T: Item>(x: &[T], keep: &[bool], tile: usize) -> (Vec<T>, Vec<u32>) {
     let (mut out, mut counts) = (Vec::new(), Vec::new());
     for (x, keep) in x.chunks(tile).zip(keep.chunks(tile)) {
@@ -88,7 +89,7 @@ pub fn subjects() -> Vec<Subject> {
             ));
         )*};
     }
-    // One warp, a part of one, and several.
+    // There are one warp, a part of a warp, and several warps.
     compactions_of! {
         "u8, 32, 16", u8, 32, 16;
         "f64, 20, 1", f64, 20, 1;

@@ -6,12 +6,12 @@ use crate::data::floats;
 use crate::kernels::fft::{spectra_of_blocks, spectra_of_warps};
 use crate::subject::{Subject, near_parts, subject};
 
-/// Numbers of whole transforms.
+/// Returns the numbers of whole transforms.
 fn numbers(case: &Case, tile: usize) -> Vec<f32> {
     floats(case, 0, case.len.div_ceil(tile).min(3) * tile)
 }
 
-/// The spectrum of real numbers and the inverse, and how far results may be from them.
+/// Returns the spectrum of real numbers and the inverse, and the largest error of results.
 fn spectrum(x: &[f32]) -> Vec<([f64; 4], f64)> {
     let n = x.len();
     let norm = x.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
@@ -24,7 +24,7 @@ fn spectrum(x: &[f32]) -> Vec<([f64; 4], f64)> {
             re += f64::from(x) * angle.cos();
             im -= f64::from(x) * angle.sin();
         }
-        // The rounding of what the passes add up, and that of the result itself, which may be most of the spectrum.
+        // This is the rounding of the sums of the passes, and the rounding of the result itself, which may be most of the spectrum.
         ([re, im, re, -im], bound + 2.0 * f64::from(f32::EPSILON) * re.hypot(im))
     };
     (0..n).map(result).collect()
@@ -56,7 +56,7 @@ pub fn subjects() -> Vec<Subject> {
                 Lengths::near(&[$batch * $n]).most(3 * $batch * $n),
                 |case| (numbers(case, $n),),
                 |_, (x,)| {
-                    // A thread writes its results side by side, which are strided in the spectrum.
+                    // A thread writes its results side by side, and they are strided in the spectrum.
                     let of_threads = |x: &[f32]| -> Vec<_> {
                         let (all, threads) = (spectrum(x), $n / $items);
                         (0..$n).map(|i| all[i / $items + i % $items * threads]).collect()

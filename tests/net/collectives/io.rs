@@ -31,7 +31,7 @@ pub fn subjects() -> Vec<Subject> {
                 |case, (x,)| {
                     let (threads, lens) = (Shape::of(case, 1024).threads(), case.param(35).below($items + 1));
                     let by_lens = x.chunks(threads * $items).enumerate().flat_map(|(n, tile)| {
-                        // What no thread writes stays.
+                        // Places that no thread writes are unchanged.
                         let first = start_of(case.place, 2) + n * threads * $items;
                         let beside = move |i: usize| <$t as Item>::beside(first + i);
                         (0..tile.len()).map(move |i| if i < threads * lens { tile[i] } else { beside(i) })
@@ -55,7 +55,7 @@ pub fn subjects() -> Vec<Subject> {
     all
 }
 
-/// A matrix, the window of it that is read and copied, and what is read of it to be reduced.
+/// A matrix, the window of it that is read and copied, and the part of it that is read for a reduction.
 #[derive(Clone, Copy)]
 struct Matrix {
     rows: usize,
@@ -148,7 +148,7 @@ where
     )
 }
 
-/// The shapes of an output and of an input that is broadcast to it.
+/// Returns the shapes of an output and of an input that is broadcast to it.
 fn shapes(case: &Case) -> (Vec<usize>, Vec<usize>) {
     let mut param = case.param(37);
     let output: Vec<usize> = (0..1 + param.below(4)).map(|_| 1 + param.below(9)).collect();
@@ -166,7 +166,7 @@ fn broadcasts() -> Subject {
         |case| (items::<Three>(case, 0, shapes(case).1.iter().product()),),
         move |case, (x,)| {
             let (output, input) = shapes(case);
-            // By coordinates, the fastest first.
+            // Items are numbered by coordinates, the fastest first.
             let item = |mut index: usize| {
                 let (mut at, mut stride) = (0, 1);
                 for (axis, &extent) in output.iter().rev().enumerate() {

@@ -24,18 +24,18 @@ const COVERS: &[&str] = &[
     "flag_heads_and_tails",
 ];
 
-/// Whole tiles of a block.
+/// Returns the length of whole tiles of a block.
 fn len(case: &Case, items: usize) -> usize {
     Shape::of(case, 1024).threads() * items * (1 + case.param(26).below(3))
 }
 
-/// How far a rotation goes, and the thread whose value all get.
+/// Returns the distance of a rotation, and the thread whose value all threads get.
 fn moves(case: &Case) -> [usize; 2] {
     let threads = Shape::of(case, 1024).threads();
     [case.param(27).below(2 * threads), case.param(28).below(threads)]
 }
 
-/// What the first items of a tile's threads get, and with those beside the tile.
+/// Returns the values that the first items of a tile's threads get, also with those beside the tile.
 fn moved<T: Item>(x: &[T], tile: std::ops::Range<usize>, items: usize, [by, source]: [usize; 2]) -> Vec<[T; 4]> {
     let own: Vec<T> = x[tile.clone()].iter().step_by(items).copied().collect();
     let before = tile.start.checked_sub(1).map_or(T::ZERO, |i| x[i]);
@@ -45,7 +45,7 @@ fn moved<T: Item>(x: &[T], tile: std::ops::Range<usize>, items: usize, [by, sour
     (0..own.len()).map(|i| [up(i), down(i), own[(i + by) % own.len()], own[source]]).collect()
 }
 
-/// A window of a matrix, and what is read outside of the matrix, by number.
+/// A window of a matrix, and the rule for elements outside of the matrix, by number.
 struct Surroundings {
     extents: [usize; 2],
     first: [i32; 2],
@@ -63,7 +63,7 @@ impl Surroundings {
         Self { extents, first, window, border: param.below(5) as u32 }
     }
 
-    /// The elements of the window: indices of a period of the endless tensor, by which each index is looked up.
+    /// Returns the elements of the window. Each index is looked up in one period of the endless tensor.
     fn read<T: Item>(&self, x: &[T], outside: T) -> Vec<T> {
         let [rows, columns] = self.extents.map(|extent| {
             let (up, down) = (0..extent, (0..extent).rev());
@@ -89,7 +89,7 @@ impl Surroundings {
     }
 }
 
-/// The elements of a matrix.
+/// Returns the number of elements of a matrix.
 fn matrix(case: &Case) -> usize {
     case.len.max(1)
 }

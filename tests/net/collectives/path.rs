@@ -10,7 +10,7 @@ use crate::kernels::path::rows_along_the_path;
 use crate::kernels::{Compose, Triangular};
 use crate::subject::{Subject, exact, subject};
 
-/// The path, step by step: of each row the total in the tile that it ends in and the items, and the rest of each tile.
+/// The path, step by step. For each row, it has the total in the tile in which the row ends, and the items. For each tile, it has the rest.
 struct Walk<T> {
     totals: Vec<T>,
     bounds: Vec<[u64; 2]>,
@@ -36,7 +36,7 @@ impl<T: Item> Walk<T> {
                 }
             }
             if row == first_row {
-                // Each thread's own, one thread after the other.
+                // These are each thread's own items, one thread after the other.
                 let of_thread = |thread: usize| (0..each).map(move |k| k * threads + thread);
                 open = (0..threads).flat_map(of_thread).filter_map(|k| open.get(k).copied()).collect();
             }
@@ -46,12 +46,12 @@ impl<T: Item> Walk<T> {
     }
 }
 
-/// The tiles of a path; one at least.
+/// Returns the number of tiles of a path, at least one.
 fn tiles(rows: usize, items: usize, steps: usize) -> usize {
     (rows + items).div_ceil(steps).max(1)
 }
 
-/// Where rows end.
+/// Returns the ends of rows.
 fn ends(case: &Case) -> Vec<u32> {
     offsets(case, case.len)[1..].iter().map(|&end| end as u32).collect()
 }

@@ -15,7 +15,7 @@ use crate::subject::{Subject, exact, subject};
 const COVERS: &[&str] =
     &["block_radix_sort", "block_radix_sort_pairs", "block_radix_sort_to_striped", "block_radix_sort_pairs_to_striped"];
 
-/// Bits of the key: all, or some.
+/// Returns the bits of the key: all bits, or some.
 fn bits<K: SortKey>(case: &Case) -> std::ops::Range<u32> {
     let (mut param, all) = (case.param(34), K::SORT_BITS as usize);
     let start = [0, 0, param.below(all + 1)][param.below(3)];

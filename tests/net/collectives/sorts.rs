@@ -21,7 +21,7 @@ fn k(case: &Case, tile: usize) -> usize {
     [tile, 1 + case.param(31).below(tile)][case.param(32).below(2)]
 }
 
-/// Half of a block's items at most.
+/// Returns a number of at most half of a block's items.
 fn few(case: &Case, most: usize) -> usize {
     let mut param = case.param(33);
     [most, param.below(most + 1), 1, 0][param.below(4)]
@@ -104,7 +104,7 @@ pub fn subjects() -> Vec<Subject> {
     all
 }
 
-/// The segments of one tile.
+/// The segments are in one tile.
 fn segments() -> Subject {
     let ranges = |case: &Case| parts(&offsets(case, case.len), case.len);
     subject(

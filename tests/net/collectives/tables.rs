@@ -13,7 +13,7 @@ fn bins(case: &Case) -> usize {
     [0, 1, 120, param.below(121)][param.below(4)]
 }
 
-/// The lengths of runs, which depend on the parameters alone, as does their sum.
+/// Returns the lengths of runs. They and their sum depend only on the parameters.
 fn run_lengths(case: &Case, runs: usize) -> Vec<u32> {
     let mut param = case.param(30);
     let longest = param.one_of(&[1, 2, 5, 60]);
@@ -25,7 +25,7 @@ fn run_lengths(case: &Case, runs: usize) -> Vec<u32> {
     lengths
 }
 
-/// The items of all runs with their distances, and a few that are none.
+/// Returns the items of all runs with their distances, and a few that are not in a run.
 fn written_out<T: Item>(values: &[T], lengths: &[u32]) -> (Vec<T>, Vec<u32>) {
     let runs = || values.iter().zip(lengths);
     let values = runs().flat_map(|(&value, &length)| (0..length).map(move |_| value)).chain([T::ZERO; 5]);

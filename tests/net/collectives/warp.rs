@@ -27,19 +27,19 @@ const FORMS: &[&str] = &[
 const SORTS: &[&str] =
     &["warp_sort", "warp_sort_with_index", "warp_sort_pairs", "warp_merge_sort", "warp_merge_sort_pairs"];
 
-/// Lanes of a group.
+/// Returns the number of lanes of a group.
 fn width(case: &Case) -> usize {
     let mut param = case.param(22);
     [1 + param.below(32), 32, 16, 9, 7, 2, 1][param.below(7)]
 }
 
-/// A lane that every warp has.
+/// Returns a lane that every warp has.
 fn source(case: &Case, shape: Shape) -> usize {
     let fewest = if shape.threads().is_multiple_of(32) { 32 } else { shape.threads() % 32 };
     case.param(23).below(fewest)
 }
 
-/// What each thread of one warp gets.
+/// Returns the values that each thread of one warp gets.
 fn forms<T: Item>(
     x: &[T],
     flags: &[bool],

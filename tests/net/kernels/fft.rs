@@ -3,12 +3,12 @@
 use kernel_primitives::prelude::*;
 use kernel_primitives::warp::{warp_fft, warp_ifft};
 
-/// What results are: parts of the spectrum, and of the inverse.
+/// Returns the parts of results: of the spectrum, and of the inverse.
 fn parts(spectrum: Complex<f32>, inverse: Complex<f32>) -> [f32; 4] {
     [spectrum.re, spectrum.im, inverse.re, inverse.im]
 }
 
-/// The spectra of groups of `N / ITEMS` lanes, and the inverses, of real numbers.
+/// Computes the spectra of groups of `N / ITEMS` lanes, and the inverses, of real numbers.
 #[kernel(max_threads(1024), instantiate(<96, 3>, <160, 10>, <7, 7>))]
 pub fn spectra_of_warps<const N: usize, const ITEMS: usize>(
     cx: Block,
@@ -24,7 +24,7 @@ pub fn spectra_of_warps<const N: usize, const ITEMS: usize>(
     }
 }
 
-/// The spectra of a block's `BATCH * N` items, and the inverses, of real numbers. A thread writes its items side by side.
+/// Computes the spectra of a block's `BATCH * N` items, and the inverses, of real numbers. A thread writes its items side by side.
 #[kernel(max_threads(1024), instantiate(<240, 4, 2>, <49, 7, 3>, <26, 2, 5>, <512, 16, 1>))]
 pub fn spectra_of_blocks<const N: usize, const ITEMS: usize, const BATCH: usize>(
     cx: Block,

@@ -8,8 +8,8 @@ use kernel_primitives::prelude::*;
 
 use super::Three;
 
-/// The items of a tile, read whole, into a part and beside their index; and with a number of items a thread that is the
-/// launch's.
+/// Writes the items of a tile, read whole, into a part, beside their index, and with a number of items for each thread that the launch
+/// gives.
 #[kernel(equal_len(out, numbers, by_lens), instantiate(<u8, 16>, <Three, 3>, <f64, 2>))]
 pub fn copied<T: Element, const NX: usize>(
     cx: Block,
@@ -29,7 +29,7 @@ pub fn copied<T: Element, const NX: usize>(
         write_data(cx, numbers.tile(tile), &init_with_data_index::<u64, NX>(cx, tile.start()));
         let mut items = init::<T, NX>(T::ZERO);
         read_data_lens(cx, &mut items, x.tile(tile), lens as usize);
-        // SAFETY: the number is the launch's.
+        // SAFETY: the number is that of the launch.
         unsafe { write_data_lens(cx, by_lens.tile(tile), &items, lens as usize) };
     }
 }
@@ -58,7 +58,7 @@ pub fn windows<const WIDTH: usize>(
         let mut items = [[-1i64; 3]; 2];
         read_data_2d(cx, &mut items, x, own);
         seen.set(i, items);
-        // SAFETY: one block of one row, whose items are apart.
+        // SAFETY: there is one block of one row, whose items are apart.
         unsafe { write_data_2d(cx, &mut copy, 0, &items, own) };
         let index = |kept: usize, reduced: usize| match reduce_last {
             true => kept * columns + reduced,
@@ -72,7 +72,7 @@ pub fn windows<const WIDTH: usize>(
     }
 }
 
-/// An input broadcast to the output, by tiles and by rows of threads.
+/// Writes an input that is broadcast to the output, by tiles and by rows of threads.
 #[kernel(instantiate(<Three, 4>))]
 pub fn broadcast<T: Element, const NX: usize>(
     cx: Block,

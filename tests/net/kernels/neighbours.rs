@@ -10,8 +10,8 @@ use kernel_primitives::prelude::*;
 
 use super::{Compose, Three, Triangular, Twelve};
 
-/// Of each item, where the thread has it: striped and back, warp-striped and back, scattered to blocked and striped by
-/// rank, and as it is loaded and stored in both arrangements.
+/// Writes, for each item, its place in the threads: striped and back, warp-striped and back, scattered to blocked and striped by rank, and
+/// loaded and stored in both arrangements.
 #[kernel(instantiate(<u8, 65, 16>, <f32, 128, 4>, <Three, 33, 5>))]
 pub fn exchanged<T: Element, const THREADS: usize, const ITEMS: usize>(
     cx: Block,
@@ -54,7 +54,8 @@ pub fn exchanged<T: Element, const THREADS: usize, const ITEMS: usize>(
     }
 }
 
-/// Each tile's items that are marked, before those that stood in their places; and what every thread then finds in its own.
+/// Writes each tile's marked items before the items that were in their places. Then it writes the values that every thread finds in its own
+/// places.
 #[kernel(equal_len(x, keep, out, again), instantiate(<u8, 16>, <f64, 1>, <i32, 4>, <Three, 3>))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn compacted<T: Element, const N: usize>(
@@ -122,7 +123,7 @@ pub fn beside<T: Element + PartialEq, F: BinaryFn<T, T, Output = T> + KernelPara
     }
 }
 
-/// The elements of a window of a matrix.
+/// Writes the elements of a window of a matrix.
 #[kernel(max_threads(1024), instantiate(<u8>, <Twelve>))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn window<T: Element>(
@@ -150,7 +151,7 @@ pub fn window<T: Element>(
     }
 }
 
-/// How many items have each remainder by 120 of which there is a bin, of each block.
+/// Counts the items of each block with each remainder by 120 for which there is a bin.
 #[kernel(max_threads(1024))]
 pub fn remainders(
     cx: Block,
@@ -172,7 +173,7 @@ pub fn remainders(
     }
 }
 
-/// Runs written out, and each item's distance from its run's first.
+/// Writes out runs, and each item's distance from its run's first item.
 #[kernel(instantiate(<u8, 32, 1>, <Twelve, 65, 3>))]
 pub fn decoded<T: Element, const THREADS: usize, const RUNS: usize>(
     cx: Block,

@@ -4,7 +4,7 @@ use kernel_primitives::prelude::*;
 
 use super::{Compose, Triangular};
 
-/// The total of each row in the tile that it ends in, which items that are, and what goes on after each tile.
+/// Writes the total of each row in the tile in which it ends, its items, and the rest of each tile.
 #[kernel(instantiate(<u32, Add, 64, 3>, <Triangular, Compose, 33, 1>, <Triangular, Compose, 128, 7>))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn rows_along_the_path<T: Element, R: Reducer<T> + KernelParam, const THREADS: usize, const ITEMS: usize>(
@@ -20,7 +20,7 @@ pub fn rows_along_the_path<T: Element, R: Reducer<T> + KernelParam, const THREAD
     let end = |row: usize| ends[row] as usize;
     let steps = const { THREADS * ITEMS };
     let mut tile = cx.block_rank();
-    // The storage is used again and again.
+    // The storage is used many times.
     while tile < open.len() {
         let path = PathTile::between(tile * steps, (tile + 1) * steps, ends.len(), x.len(), end);
         let mut items = init::<T, ITEMS>(T::ZERO);
@@ -33,7 +33,7 @@ pub fn rows_along_the_path<T: Element, R: Reducer<T> + KernelParam, const THREAD
             }
         });
         if cx.thread_rank() == 0 {
-            // SAFETY: a tile is of one block.
+            // SAFETY: a tile belongs to one block.
             unsafe { open.write(tile, rest) };
         }
         tile += cx.grid_blocks();

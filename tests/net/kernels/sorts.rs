@@ -58,7 +58,7 @@ pub fn block_sorts<K, V, O, const ITEMS: usize, const TILE: usize, const THREADS
     }
 }
 
-/// Sorts the segments of one block's tile: `ends` has each item's segment's begin and end.
+/// Sorts the segments of one block's tile. `ends` has the beginning and the end of each item's segment.
 #[kernel(threads(128))]
 pub fn segments_sorted(
     cx: Block,
@@ -128,7 +128,7 @@ pub fn first_of_all<K, O, const ITEMS: usize, const TILE: usize>(
     }
 }
 
-/// The keys of each whole tile, sorted by some of their bits: alone and with values, blocked and striped.
+/// Sorts the keys of each whole tile by some of their bits: alone and with values, blocked and striped.
 #[kernel(threads(THREADS), instantiate(<f32, Three, Less, 128, 4>, <i16, u32, Greater, 64, 3>))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn radix_sorts<K: SortKey, V: Element, O: Direction, const THREADS: usize, const ITEMS: usize>(
@@ -165,7 +165,7 @@ pub fn radix_sorts<K: SortKey, V: Element, O: Direction, const THREADS: usize, c
     }
 }
 
-/// The place of each byte of a tile, and of each digit how many there are and where its first is.
+/// Writes the place of each byte of a tile, and for each digit its number of items and the place of the first one.
 #[kernel(threads(256))]
 pub fn ranked(
     cx: Block,

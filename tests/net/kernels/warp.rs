@@ -67,7 +67,7 @@ pub fn warp_sorts<K, V, O, const WIDTH: u32, const THREADS: usize, const ITEMS: 
         let mut own = init::<V, ITEMS>(V::ZERO);
         read_data(cx, &mut keys, x.tile(tile));
         read_data(cx, &mut own, values.tile(tile));
-        // The tile's positions in this lane's group.
+        // These are the tile's positions in this lane's group.
         let first = (cx.thread_rank() & !(WIDTH - 1)) as usize * ITEMS;
         let valid = tile.len().saturating_sub(first).min(WIDTH as usize * ITEMS);
         let (mut all, mut all_values) = ([keys; 5], [own; 2]);
