@@ -189,7 +189,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     /// Works as [`prefix`](Self::prefix), for values some of which are starts. A start makes all values before it irrelevant: `op` of any
     /// value and a start is the start. A tile does not wait for tiles before the last start.
     ///
-    /// Which values are combined in which order depends only on the tile and on which tiles are starts.
+    /// Which values are combined in which order depends only on the tile, on the number of tiles, and on which tiles are starts.
     #[track_caller]
     pub fn prefix_since<R: Reducer<T>>(&self, tile: usize, total: T, op: &R, is_start: impl Fn(&T) -> bool) -> T {
         if is_start(&total) {

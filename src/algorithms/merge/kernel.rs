@@ -116,8 +116,8 @@ pub struct MergeStorage<K, V = [u8; 0]>(PhantomData<(K, V)>);
 
 impl<K: Element, V: Element> MergeStorage<K, V> {
     pub(crate) const KEYS: usize = 2 * size_of::<u64>();
-    /// The bytes of the beginnings of threads' parts, where values would be.
-    const BEGINS: usize = NETWORK_THREADS * size_of::<u16>();
+    /// The bytes of the beginnings of threads' parts, where values would be. Only networks have them.
+    const BEGINS: usize = if size_of::<K>() <= 4 { NETWORK_THREADS * size_of::<u16>() } else { 0 };
     pub(crate) const VALUES: usize = Self::KEYS + (Self::places::<K>() * size_of::<K>()).next_multiple_of(16);
 
     /// The places for a tile, and for the items that threads merge after it. Each run has up to a vector more at both ends.

@@ -224,6 +224,7 @@ fn keys_of_each_type_are_merged_in_both_directions() -> Result<()> {
         })*};
     }
     check! {
+        bool, u8, |x| x % 2 == 1;
         i8, u8, |x| x as i8;
         u8, u8, |x| x;
         i16, u16, |x| x as i16;
@@ -236,6 +237,22 @@ fn keys_of_each_type_are_merged_in_both_directions() -> Result<()> {
         i64, u64, |x| x as i64;
         u64, u64, |x| x;
         f64, u64, |x| f64::from_bits(x);
+    }
+    Ok(())
+}
+
+/// One run is computed, and the other one begins inside a vector.
+#[test]
+fn a_computed_run_and_one_on_any_boundary() -> Result<()> {
+    let stream = stream()?;
+    for (len, other) in [(1, 40), (TILE, TILE - 1), (2 * TILE + 77, TILE / 2)] {
+        let b = sorted(other + 1, 2 * len as u32, 3);
+        let y = stream.buffer_from(&b)?;
+        let mut out = stream.buffer_zeroed::<u32>(len + other)?;
+        merge(&stream, counting(5u32, len), y.slice(1..)?, Less, &mut out)?;
+        let mut expected: Vec<u32> = (5..5 + len as u32).chain(b[1..].iter().copied()).collect();
+        expected.sort_unstable();
+        assert!(out.to_vec()? == expected, "{len} and {other}");
     }
     Ok(())
 }

@@ -1,3 +1,6 @@
+use kernel_primitives::view::SharedStorage;
+
+use super::super::MergeStorage;
 use super::*;
 
 /// However many there are, the steps lead there, and to no more.
@@ -18,4 +21,11 @@ fn steps_lead_to_any_number() {
             assert_eq!(found, number, "of {most}");
         }
     }
+}
+
+/// The most that fits the smallest shared memory, with a wide key.
+#[test]
+fn keys_without_a_network_have_no_memory_for_it() {
+    assert_eq!(MergeStorage::<[u32; 63]>::BYTES, 64 << 10);
+    assert_eq!(MergeStorage::<u32>::BYTES - MergeStorage::<u32>::VALUES, 2 * NETWORK_THREADS);
 }
