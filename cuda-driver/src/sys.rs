@@ -172,6 +172,31 @@ enumerations! {
         CU_MEM_LOCATION_TYPE_DEVICE = 1,
     }
 
+    /// The type of the elements of a described array.
+    CUtensorMapDataType {
+        CU_TENSOR_MAP_DATA_TYPE_FLOAT64 = 8,
+    }
+
+    /// The arrangement of the elements of a described array.
+    CUtensorMapInterleave {
+        CU_TENSOR_MAP_INTERLEAVE_NONE = 0,
+    }
+
+    /// The arrangement of a tile in shared memory.
+    CUtensorMapSwizzle {
+        CU_TENSOR_MAP_SWIZZLE_NONE = 0,
+    }
+
+    /// The bytes that a copy of a tile brings to the cache of the second level at once.
+    CUtensorMapL2promotion {
+        CU_TENSOR_MAP_L2_PROMOTION_L2_128B = 2,
+    }
+
+    /// What a tile has where the array has no elements.
+    CUtensorMapFloatOOBfill {
+        CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0,
+    }
+
     /// What a launch may be told.
     CUlaunchAttributeID {
         CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
@@ -312,6 +337,14 @@ structures! {
     }
 }
 
+/// A description of an array in global memory, by which kernels copy tiles of it. Only the driver knows what its words are.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "as in `cuda.h`")]
+pub struct CUtensorMap {
+    pub opaque: [u64; 16],
+}
+
 driver_functions! {
     fn cuInit(flags: c_uint);
     fn cuDriverGetVersion(driverVersion: *mut c_int);
@@ -371,6 +404,21 @@ driver_functions! {
         f: CUfunction,
         kernelParams: *mut *mut c_void,
         extra: *mut *mut c_void,
+    );
+
+    fn cuTensorMapEncodeTiled(
+        tensorMap: *mut CUtensorMap,
+        tensorDataType: CUtensorMapDataType,
+        tensorRank: c_uint,
+        globalAddress: *mut c_void,
+        globalDim: *const u64,
+        globalStrides: *const u64,
+        boxDim: *const c_uint,
+        elementStrides: *const c_uint,
+        interleave: CUtensorMapInterleave,
+        swizzle: CUtensorMapSwizzle,
+        l2Promotion: CUtensorMapL2promotion,
+        oobFill: CUtensorMapFloatOOBfill,
     );
 
     fn cuMemAlloc_v2(dptr: *mut CUdeviceptr, bytesize: usize);

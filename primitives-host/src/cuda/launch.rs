@@ -123,3 +123,43 @@ impl<'p> KernelCall<'p> {
         }
     }
 }
+
+impl Context {
+    /// Returns the words of the description of an array of elements of 8 bytes, or `None` if the driver or the device has no copies of
+    /// tiles. See [`TileMap`](crate::__private::TileMap).
+    pub(crate) fn tile_map(
+        &self,
+        address: u64,
+        extents: [u64; 3],
+        strides: [u64; 2],
+        tile: [u32; 3],
+    ) -> Result<Option<[u64; 16]>> {
+        if self.properties().compute_capability.is_none_or(|(major, _)| major < 9) {
+            return Ok(None);
+        }
+        self.make_current()?;
+        let (mut map, apart) = (sys::CUtensorMap { opaque: [0; 16] }, [1; 3]);
+        // SAFETY: the arrays have an element for each dimension, or one less for the strides; the address is not accessed.
+        let code = unsafe {
+            sys::cuTensorMapEncodeTiled(
+                &raw mut map,
+                sys::CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_FLOAT64,
+                3,
+                ptr::without_provenance_mut(address as usize),
+                extents.as_ptr(),
+                strides.as_ptr(),
+                tile.as_ptr(),
+                apart.as_ptr(),
+                sys::CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_NONE,
+                sys::CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_NONE,
+                sys::CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                sys::CUtensorMapFloatOOBfill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+            )
+        };
+        match code {
+            sys::CUresult::CUDA_SUCCESS => Ok(Some(map.opaque)),
+            sys::CUresult::CUDA_ERROR_NOT_SUPPORTED => Ok(None),
+            code => Err(self.error("cuTensorMapEncodeTiled", code)),
+        }
+    }
+}

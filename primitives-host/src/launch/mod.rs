@@ -7,3 +7,4 @@ pub(crate) mod in_kernel;
 pub(crate) mod input_arg;
 pub(crate) mod kernel;
 pub(crate) mod output_arg;
+pub(crate) mod tile_map;

@@ -32,6 +32,12 @@ enum What {
     /// An addition to a 32-bit integer in global memory. The flag says whether there is a result.
     Add(bool),
     Shuffle(Way),
+    /// A copy from global to shared memory, of contiguous bytes or of a tile of an array. It is done at once.
+    Copy(bool),
+    /// A wait for copies, which are done already.
+    Wait,
+    /// An instruction that announces copies or orders them. It does nothing here.
+    Nothing,
     Compute(Operation),
 }
 
@@ -132,8 +138,33 @@ impl Machine {
     }
 }
 
+/// A description of an array of three dimensions, with elements of 8 bytes, as a test gives it in the place of the driver's.
+#[repr(C)]
+pub(crate) struct TestMap {
+    pub(crate) address: u64,
+    pub(crate) extents: [u64; 3],
+    /// In bytes.
+    pub(crate) strides: [u64; 2],
+    pub(crate) tile: [u64; 3],
+}
+
+impl TestMap {
+    /// The addresses and bytes of the rows of a tile.
+    fn pieces(&self, place: &[u64]) -> Vec<(u64, usize)> {
+        let Self { address, extents, strides, tile } = self;
+        let mut ends = place.iter().zip(tile).map(|(place, tile)| place + tile);
+        assert!(
+            extents.iter().all(|&extent| ends.next().is_some_and(|end| end <= extent)),
+            "a tile outside: {place:?}"
+        );
+        let row = |z: u64, y: u64| address + 8 * place[0] + strides[0] * (place[1] + y) + strides[1] * (place[2] + z);
+        (0..tile[2]).flat_map(|z| (0..tile[1]).map(move |y| (row(z, y), 8 * tile[0] as usize))).collect()
+    }
+}
+
 /// The values that all warps of a launch have in common.
 struct Given<'a> {
+    blocks: usize,
     threads: usize,
     /// The parameters.
     words: &'a [u64],
@@ -165,6 +196,10 @@ fn what_is(name: &[&str]) -> Option<What> {
         ["red", "release", "gpu", "global", "add", "u32"] => What::Add(false),
         ["ld", space @ ("global" | "shared" | "const"), ..] => What::Load(space_of(space), size, last.starts_with('s')),
         ["st", space @ ("global" | "shared"), ..] => What::Store(space_of(space), size),
+        ["cp", "async", "bulk", "tensor", "3d", ..] => What::Copy(true),
+        ["cp", "async", "bulk", ..] => What::Copy(false),
+        ["mbarrier", "try_wait", ..] => What::Wait,
+        ["mbarrier", ..] | ["fence", ..] => What::Nothing,
         ["shfl", "sync", "down", _] => What::Shuffle(Way::Down),
         ["shfl", "sync", "up", _] => What::Shuffle(Way::Up),
         ["shfl", "sync", "idx", _] => What::Shuffle(Way::Index),
@@ -236,6 +271,7 @@ impl Launch<'_> {
             Argument::Parameter(number) => [self.given.words[*number]; LANES],
             Argument::Thread => std::array::from_fn(|lane| (self.first + lane) as u64),
             Argument::Block => [self.block as u64; LANES],
+            Argument::Blocks => [self.given.blocks as u64; LANES],
             Argument::Several(parts) => {
                 let each = bits / parts.len() as u32;
                 let whole = |lane: usize| {
@@ -243,7 +279,7 @@ impl Launch<'_> {
                 };
                 std::array::from_fn(whole)
             }
-            Argument::Memory(..) | Argument::Label(_) => panic!("no value"),
+            Argument::Memory(..) | Argument::Tile(..) | Argument::Label(_) => panic!("no value"),
         }
     }
 
@@ -262,6 +298,9 @@ impl Launch<'_> {
             }
             What::Store(space, size) => return self.access((&arguments[..], *space), *size, None, active, registers),
             What::Add(has_result) => return self.add(arguments, *has_result, active, registers),
+            What::Copy(of_tile) => return self.copy(arguments, *of_tile, active, registers),
+            What::Nothing => return,
+            What::Wait => [1; LANES],
             What::Shuffle(way) => std::array::from_fn(|lane| {
                 let by = operands[1][lane] as usize;
                 let from = match way {
@@ -275,7 +314,9 @@ impl Launch<'_> {
             What::Compute(operation) => {
                 std::array::from_fn(|lane| operation(&operands.each_ref().map(|operand| operand[lane])))
             }
-            What::Return | What::Branch | What::Barrier | What::WarpBarrier => unreachable!("the warp's own"),
+            What::Return | What::Branch | What::Barrier | What::WarpBarrier => {
+                unreachable!("the warp's own")
+            }
         };
         match &arguments[0] {
             Argument::Register(to) => {
@@ -292,6 +333,40 @@ impl Launch<'_> {
                 }
             }
             _ => panic!("no result in {text}"),
+        }
+    }
+
+    /// Lanes copy from global to shared memory, one after the other.
+    fn copy(&self, arguments: &[Argument], of_tile: bool, active: &[bool; LANES], registers: &[Lanes]) {
+        let Argument::Memory(to, offset) = arguments[0] else { panic!("an address in shared memory") };
+        for lane in (0..LANES).filter(|&lane| active[lane]) {
+            let to = cut(registers[to][lane].wrapping_add(offset), 32);
+            let pieces: Vec<(u64, usize)> = match &arguments[1] {
+                Argument::Memory(from, offset) if !of_tile => {
+                    let from = registers[*from][lane].wrapping_add(*offset);
+                    vec![(from, self.values(&arguments[2], 32, registers)[lane] as usize)]
+                }
+                Argument::Tile(map, place) if of_tile => {
+                    let map = registers[*map][lane];
+                    // SAFETY: the test's description, which is alive.
+                    let map = unsafe { &*std::ptr::with_exposed_provenance::<TestMap>(map as usize) };
+                    let place: Vec<u64> = place.iter().map(|&register| registers[register][lane]).collect();
+                    map.pieces(&place)
+                }
+                _ => panic!("what is copied"),
+            };
+            let mut at = to;
+            for (from, bytes) in pieces {
+                let is_aligned = at.is_multiple_of(16) && from.is_multiple_of(16) && bytes.is_multiple_of(16);
+                assert!(is_aligned, "a copy that is not aligned");
+                for k in (0..bytes as u64).step_by(16) {
+                    let to = self.bytes(Space::Shared, at + k, 16, true);
+                    let from = self.bytes(Space::Global, from + k, 16, false);
+                    // SAFETY: both are inside, as was asserted, and they are of different memory.
+                    unsafe { from.copy_to_nonoverlapping(to, 16) };
+                }
+                at += bytes as u64;
+            }
         }
     }
 

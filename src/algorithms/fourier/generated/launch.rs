@@ -15,13 +15,15 @@ pub(in super::super) use computed::ComputedLines;
 pub(in super::super) use computed::{WrittenLines, written_lines};
 
 use super::pass::LinePass;
-use super::plan::{Area, Plan, Refusal, Step, Work, plan};
+use super::plan::{Area, Plan, Refusal, Step, Work, ahead as ahead_plan, plan};
 use super::room::Limits;
+use super::text::ahead::{AheadPass, COPIED_ROWS, LINE, LINES, Side, ahead};
 use super::text::code::Real;
 use super::text::fused::{FusedKernel, fused};
-use super::text::kernel::{ENTRY, LAYOUT, PassKernel, kernel, nothing};
+use super::text::kernel::{PassKernel, kernel, nothing};
+use super::text::module::{ENTRY, LAYOUT};
 use super::text::spectrum::spectrum;
-use crate::__private::{Again, AgainMut, KernelInfo, Launch};
+use crate::__private::{Again, AgainMut, KernelInfo, Launch, TileMap};
 use crate::algorithms::fourier::FftKind;
 use crate::algorithms::run::{Memory, Run, bytes_of};
 use crate::element::FftFloat;
@@ -47,6 +49,7 @@ fn written(work: &Work, arch: u32) -> Written {
     let PassKernel { text, blocks, threads, shared, roots, outer_roots } = match work {
         Work::Pass(pass) => kernel(pass, arch),
         Work::Spectrum(pass) => spectrum(pass, arch),
+        Work::Ahead(pass) => ahead(pass, arch),
         Work::Pair(pair) => {
             let FusedKernel { text, blocks, threads, shared, roots, outer_roots } = fused(pair, arch);
             let ([roots_1, roots_2], [outer_1, outer_2]) = (roots, outer_roots);
@@ -72,9 +75,11 @@ impl std::fmt::Debug for Kernel {
 /// The kernels by text.
 static KERNELS: RwLock<FastMap<&str, &KernelInfo>> = RwLock::new(FastMap::with_hasher(BuildHasherDefault::new()));
 
-/// Returns the kernel of a launch. No lock is held while its text is written.
-fn kernel_of(work: &Work, arch: u32) -> Kernel {
+/// Returns the kernel of a launch, on a device with some multiprocessors. No lock is held while its text is written.
+fn kernel_of(work: &Work, arch: u32, multiprocessors: u32) -> Kernel {
     let Written { text, blocks, threads, shared, .. } = written(work, arch);
+    // Blocks that stay are as many as the device holds.
+    let blocks = if let Work::Ahead(_) = work { blocks.min(multiprocessors.max(1).into()) } else { blocks };
     let dims = Dims::for_blocks(blocks as usize).block(threads).shared_bytes(shared as usize);
     Kernel { info: info_of(text, arch, || name(work)), dims }
 }
@@ -122,6 +127,7 @@ fn name(work: &Work) -> String {
     match work {
         Work::Pass(pass) => format!("the generated transform of {}", line(pass)),
         Work::Spectrum(pass) => format!("the generated half spectrum of {} numbers", 2 * pass.pairs),
+        Work::Ahead(_) => format!("the generated transform of {LINE} numbers that copies ahead"),
         Work::Pair(pair) => {
             format!("the generated transforms of {}, then of {}", line(&pair.passes[0]), line(&pair.passes[1]))
         }
@@ -141,10 +147,12 @@ pub(in super::super) struct Generated<T> {
     arch: u32,
     /// The launches for complex numbers, for real numbers to the half spectrum, and for the way back.
     kinds: [std::result::Result<Prepared, Refusal>; 3],
+    /// The launches that copy ahead, for complex numbers from a multiple of 16 bytes.
+    ahead: Option<Prepared>,
     /// The kernels of the launches of each kind, in order, after the first use. The last two kinds are transforms of real numbers as
     /// complex numbers, forward and inverse. Each kind has four lists: the numbers of the input may be whole or split, and so may those of
-    /// the output.
-    kernels: [[OnceLock<Vec<Kernel>>; 4]; 6],
+    /// the output. The fifth list is for the launches that copy ahead.
+    kernels: [[OnceLock<Vec<Kernel>>; 5]; 6],
     /// All tables.
     table: Buffer<Complex<T>>,
     /// The roots for one transform of computed lines, and those for two transforms, after the first use.
@@ -191,19 +199,21 @@ impl<T: FftFloat> Generated<T> {
             known.push((table, begin));
             begin
         };
-        let prepared = |kind| -> std::result::Result<Prepared, Refusal> {
-            let plan = plan(real::<T>(), shape, axes, kind, limits)?;
+        let mut prepared = |plan: Plan| {
             let tables =
                 |step: &Step| written(&step.work, arch).tables.into_iter().map(&mut place).collect::<Vec<u64>>();
             let tables = plan.steps.iter().map(tables).collect();
-            Ok(Prepared { plan, tables })
+            Prepared { plan, tables }
         };
-        let kinds = [FftKind::Forward, FftKind::RealForward, FftKind::RealInverse].map(prepared);
+        let kinds = [FftKind::Forward, FftKind::RealForward, FftKind::RealInverse]
+            .map(|kind| plan(real::<T>(), shape, axes, kind, limits).map(&mut prepared));
+        let ahead = ahead_plan(real::<T>(), shape, axes, limits).filter(|_| copies_tiles(stream.device()));
+        let ahead = ahead.map(prepared);
         if numbers.is_empty() {
             numbers.push(Complex { re: T::ONE, im: T::ZERO });
         }
         let table = stream.buffer_from(&numbers)?;
-        Ok(Ok(Self { arch, kinds, kernels: Default::default(), table, chains: Default::default() }))
+        Ok(Ok(Self { arch, kinds, ahead, kernels: Default::default(), table, chains: Default::default() }))
     }
 
     /// Drops the kernels of the launches so far, because these depend on whether results are multiplied by a scale.
@@ -235,19 +245,25 @@ impl<T: FftFloat> Generated<T> {
         addresses: [usize; 2],
         mut ends: impl Ends,
     ) -> Result<()> {
-        let Prepared { plan, tables } = self.kinds[index(kind)].as_ref().expect("the kind has kernels");
         let stream = run.stream;
         let mut split = addresses.map(|address| !address.is_multiple_of(size_of::<Complex<T>>()));
         split[0] &= !of_reals;
+        let is_complex = matches!(kind, FftKind::Forward | FftKind::Inverse) && !of_reals;
+        let is_aligned = addresses[0].is_multiple_of(16) && split == [false; 2];
+        let ahead = self.ahead.as_ref().filter(|_| is_complex && is_aligned);
+        let Prepared { plan, tables } =
+            ahead.unwrap_or_else(|| self.kinds[index(kind)].as_ref().expect("the kind has kernels"));
         let make = || -> Vec<Kernel> {
             let plan = plan.clone().split(split);
             let plan = if scale == T::ONE { plan } else { plan.scaled() };
             let plan = if kind == FftKind::Inverse { plan.inverse() } else { plan };
             let plan = if of_reals { plan.of_reals() } else { plan };
-            plan.steps.iter().map(|step| kernel_of(&step.work, self.arch)).collect()
+            let multiprocessors = stream.device().properties().multiprocessors;
+            plan.steps.iter().map(|step| kernel_of(&step.work, self.arch, multiprocessors)).collect()
         };
         let which = kind as usize + if of_reals { FftKind::RealInverse as usize + 1 } else { 0 };
-        let kernels = self.kernels[which][usize::from(split[0]) + 2 * usize::from(split[1])].get_or_init(make);
+        let list = if ahead.is_some() { 4 } else { usize::from(split[0]) + 2 * usize::from(split[1]) };
+        let kernels = self.kernels[which][list].get_or_init(make);
         let scale = real::<T>().bits(to_f64(scale));
         let [first, second] = plan.temporary;
         let numbers = [first, second, plan.ring].map(bytes_of::<Complex<T>>);
@@ -274,6 +290,13 @@ impl<T: FftFloat> Generated<T> {
             words.extend(step.work.words(scale));
             let mut params: Vec<*mut c_void> =
                 words.iter().map(|word| std::ptr::from_ref(word).cast_mut().cast()).collect();
+            let map = match &step.work {
+                Work::Ahead(pass) if pass.side == Side::Columns => Some(map_of(stream.device(), pass, from)?),
+                _ => None,
+            };
+            if let Some(map) = &map {
+                params[0] = std::ptr::from_ref(map).cast_mut().cast();
+            }
             // This parameter is the runtime's own.
             params.push(std::ptr::null_mut());
             // SAFETY: the words are the kernel's parameters in order; it accesses the numbers of the plan's shape and its tables, which
@@ -282,6 +305,20 @@ impl<T: FftFloat> Generated<T> {
         }
         Ok(())
     }
+}
+
+/// Returns the description of the matrices of a pass, at an address.
+fn map_of(device: &Device, pass: &AheadPass, address: u64) -> Result<TileMap> {
+    let lines = u64::from(pass.lines);
+    let row = lines * size_of::<Complex<f32>>() as u64;
+    let (extents, strides) = ([lines, LINE.into(), pass.count.into()], [row, row * u64::from(LINE)]);
+    let map = TileMap::of_words(device, address, extents, strides, [LINES, COPIED_ROWS, 1])?;
+    Ok(map.expect("the device copies tiles"))
+}
+
+/// Returns whether kernels of a device copy tiles of arrays.
+fn copies_tiles(device: &Device) -> bool {
+    matches!(TileMap::of_words(device, 16, [4; 3], [32, 128], [4, 4, 1]), Ok(Some(_)))
 }
 
 fn real<T>() -> Real {

@@ -10,12 +10,13 @@
 //!
 //! A real array takes the transforms of its pairs of numbers. The last stage of these makes the half spectrum. If a block does not hold the
 //! pairs, a pass of its own makes it. Two passes are one launch, a [`FusedPair`], if they follow each other on a part of the array that
-//! fits in the cache.
+//! fits in the cache. Rows of 2^24 complex numbers of `f32` have passes of their own ([`ahead`]), where blocks are large enough.
 
 use std::fmt;
 
 use super::pass::LinePass;
 use super::room::Limits;
+use super::text::ahead::{AheadPass, LINE, SHARED, Side};
 use super::text::butterfly::MOST_PRIME;
 use super::text::code::Real;
 use super::text::fused::FusedPair;
@@ -47,6 +48,7 @@ pub(in super::super) enum Work {
     Pass(LinePass),
     Pair(FusedPair),
     Spectrum(SpectrumPass),
+    Ahead(AheadPass),
 }
 
 /// A launch.
@@ -179,6 +181,26 @@ pub(in super::super) fn plan(
     Ok(placed(drafts, kind, numbers.iter().product()))
 }
 
+/// Returns the plan whose passes [copy ahead](super::text::ahead), if there is one for the forward transforms along an axis of an array of
+/// complex numbers. Its input must begin at a multiple of 16 bytes.
+pub(in super::super) fn ahead(real: Real, shape: &[usize], axes: &[usize], limits: Limits) -> Option<Plan> {
+    let numbers = shape.iter().try_fold(1usize, |all, &extent| all.checked_mul(extent))?;
+    let n = (LINE * LINE) as usize;
+    let is_for = real == Real::F32 && axes == [shape.len() - 1] && shape.last() == Some(&n);
+    if !is_for || numbers == 0 || numbers >= MOST_NUMBERS || limits.room.block_shared < SHARED {
+        return None;
+    }
+    let count = (numbers / n) as u32;
+    let step = |side, from, to| Step {
+        work: Work::Ahead(AheadPass { side, lines: LINE, count, inverse: false, scaled: false }),
+        from,
+        to,
+    };
+    let between = Area::Temporary(0);
+    let steps = vec![step(Side::Columns, Area::Input, between), step(Side::Rows, between, Area::Output)];
+    Some(Plan { steps, temporary: [numbers, 0], ring: 0, counters: 0 })
+}
+
 /// Appends the passes of an axis.
 fn complex(drafts: &mut Vec<Draft>, real: Real, along: Along, limits: Limits) -> Option<()> {
     if along.n == 1 {
@@ -245,7 +267,7 @@ impl Work {
         match self {
             Self::Pass(pass) => std::slice::from_mut(pass),
             Self::Pair(pair) => &mut pair.passes,
-            Self::Spectrum(_) => &mut [],
+            Self::Spectrum(_) | Self::Ahead(_) => &mut [],
         }
     }
 
@@ -254,6 +276,7 @@ impl Work {
         match self {
             Self::Pass(pass) => vec![pass.bound().into(), scale],
             Self::Spectrum(pass) => vec![pass.bound().into(), scale],
+            Self::Ahead(pass) => vec![pass.tiles().into(), scale],
             Self::Pair(_) => vec![scale],
         }
     }
@@ -266,6 +289,7 @@ impl Plan {
             Some(Work::Pass(pass)) => pass.scaled = true,
             Some(Work::Pair(pair)) => pair.passes[1].scaled = true,
             Some(Work::Spectrum(pass)) => pass.scaled = true,
+            Some(Work::Ahead(pass)) => pass.scaled = true,
             None => {}
         }
         self
@@ -279,6 +303,8 @@ impl Plan {
             match work {
                 Work::Pass(pass) => pass.split = ends,
                 Work::Spectrum(pass) => pass.split = ends,
+                // It is for aligned numbers only.
+                Work::Ahead(_) => debug_assert_eq!(ends, [false; 2]),
                 // The ring is between both passes, or the memory that the second pass replaces.
                 Work::Pair(pair) => {
                     let between = pair.ring == 0 && ends[1];
@@ -299,8 +325,13 @@ impl Plan {
 
     /// Returns the plan of the inverse transforms.
     pub(in super::super) fn inverse(mut self) -> Self {
-        for pass in self.steps.iter_mut().flat_map(|step| step.work.passes_mut()) {
-            pass.inverse = true;
+        for step in &mut self.steps {
+            if let Work::Ahead(pass) = &mut step.work {
+                pass.inverse = true;
+            }
+            for pass in step.work.passes_mut() {
+                pass.inverse = true;
+            }
         }
         self
     }

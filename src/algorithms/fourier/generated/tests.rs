@@ -57,6 +57,10 @@ impl Memory {
         (0..self.len).map(|i| Complex { re: part(2 * i), im: part(2 * i + 1) }).collect()
     }
 
+    pub(super) fn address(&mut self) -> u64 {
+        self.addresses().start
+    }
+
     /// Returns the addresses of the memory. The machine writes there.
     fn addresses(&mut self) -> Range<u64> {
         let start = self.words.as_mut_ptr().expose_provenance() as u64;
@@ -77,9 +81,21 @@ pub(super) struct Launch {
 
 /// Runs a kernel whose parameters are these memories. Returns how often lanes waited for a bank, if the blocks run one after the other.
 pub(super) fn launch(kernel: Launch, memories: &mut [Memory], parameters: &[usize], writes: &[usize]) -> usize {
+    launch_with(kernel, memories, parameters, writes, None)
+}
+
+/// Works as [`launch`]. If there is a word `first`, it replaces the first parameter.
+pub(super) fn launch_with(
+    kernel: Launch,
+    memories: &mut [Memory],
+    parameters: &[usize],
+    writes: &[usize],
+    first: Option<u64>,
+) -> usize {
     let Launch { text, blocks, threads, shared, words, seed } = kernel;
     let addresses: Vec<Range<u64>> = memories.iter_mut().map(Memory::addresses).collect();
-    let words: Vec<u64> = parameters.iter().map(|&which| addresses[which].start).chain(words).collect();
+    let mut words: Vec<u64> = parameters.iter().map(|&which| addresses[which].start).chain(words).collect();
+    words[0] = first.unwrap_or(words[0]);
     let writes: Vec<Range<u64>> = writes.iter().map(|&which| addresses[which].clone()).collect();
     let is_fused = text.contains(" bra ");
     let machine = Machine::new(&with_shared(text, shared));

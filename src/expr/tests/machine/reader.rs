@@ -13,8 +13,11 @@ pub(super) enum Argument {
     /// Registers whose bits form one value. The low bits come first.
     Several(Vec<usize>),
     Label(String),
+    /// The address of a description of an array, and the place of a tile.
+    Tile(usize, Vec<usize>),
     Thread,
     Block,
+    Blocks,
 }
 
 #[derive(Default)]
@@ -41,6 +44,10 @@ impl Reader {
         }
         if let Some(inner) = text.strip_prefix('[') {
             let inner = inner.trim_end_matches(']');
+            if let Some((map, place)) = inner.split_once(", {") {
+                let place = place.trim_end_matches('}').split(',').map(|name| self.register(name.trim())).collect();
+                return Argument::Tile(self.register(map), place);
+            }
             if let Some(number) = inner.strip_prefix('a') {
                 return Argument::Parameter(number.parse().expect("a parameter"));
             }
@@ -50,6 +57,9 @@ impl Reader {
         match text {
             "%tid.x" => Argument::Thread,
             "%ctaid.x" => Argument::Block,
+            "%nctaid.x" => Argument::Blocks,
+            // The address of a parameter is in its word.
+            "a0" => Argument::Parameter(0),
             _ if text.starts_with('%') => Argument::Register(self.register(text)),
             _ if text.starts_with('L') => Argument::Label(text.into()),
             _ => match text.get(..2) {
@@ -65,13 +75,13 @@ impl Reader {
     }
 }
 
-/// Returns the parts between commas that are not in braces.
+/// Returns the parts between commas that are not in braces or brackets.
 pub(super) fn parts(text: &str) -> Vec<&str> {
     let (mut parts, mut depth, mut start) = (Vec::new(), 0, 0);
     for (at, c) in text.char_indices() {
         match c {
-            '{' => depth += 1,
-            '}' => depth -= 1,
+            '{' | '[' => depth += 1,
+            '}' | ']' => depth -= 1,
             ',' if depth == 0 => {
                 parts.push(text[start..at].trim());
                 start = at + 1;

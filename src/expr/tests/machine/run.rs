@@ -36,7 +36,7 @@ impl Machine {
         reads: &[Range<u64>],
         writes: &[Range<u64>],
     ) {
-        let given = self.given(threads, words, reads, writes);
+        let given = self.given((blocks, threads), words, reads, writes);
         for block in 0..blocks {
             let mut warps = self.block(&given, block);
             while !is_done(&warps) {
@@ -56,7 +56,7 @@ impl Machine {
         writes: &[Range<u64>],
         seed: u64,
     ) {
-        let given = self.given(threads, words, reads, writes);
+        let given = self.given((blocks, threads), words, reads, writes);
         let (mut state, mut in_vain) = (seed, 0);
         let mut rest = 0..blocks;
         let mut under_way: Vec<Vec<Warp<'_>>> = Vec::new();
@@ -78,7 +78,7 @@ impl Machine {
 
     fn given<'a>(
         &self,
-        threads: usize,
+        (blocks, threads): (usize, usize),
         words: &'a [u64],
         reads: &'a [Range<u64>],
         writes: &'a [Range<u64>],
@@ -87,7 +87,7 @@ impl Machine {
             let start = table.as_ptr().expose_provenance() as u64;
             start..start + 8 * table.len() as u64
         };
-        Given { threads, words, reads, writes, constants: self.constants.iter().map(words_in).collect() }
+        Given { blocks, threads, words, reads, writes, constants: self.constants.iter().map(words_in).collect() }
     }
 
     /// Returns the warps of a block, at its beginning.

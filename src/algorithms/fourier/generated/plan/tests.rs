@@ -1,12 +1,13 @@
 //! Tests of plans: a machine for PTX runs their kernels one after the other, and the results are compared with sums by definition.
 
-use super::{Area, Plan, Refusal, Step, Work, plan};
+use super::{Area, Plan, Refusal, Step, Work, ahead, plan};
 use crate::Complex;
 use crate::algorithms::fourier::FftKind;
 use crate::algorithms::fourier::generated::layout;
 use crate::algorithms::fourier::generated::pass::{Kind, LinePass};
 use crate::algorithms::fourier::generated::room::{Limits, Room};
 use crate::algorithms::fourier::generated::tests::{Launch, Memory, NOTHING, Numbers, assert_near, launch, some, sums};
+use crate::algorithms::fourier::generated::text::ahead::ahead as ahead_kernel;
 use crate::algorithms::fourier::generated::text::code::Real;
 use crate::algorithms::fourier::generated::text::fused::{FusedKernel, fused};
 use crate::algorithms::fourier::generated::text::kernel::{PassKernel, kernel};
@@ -47,6 +48,7 @@ fn run_step(step: &Step, scale: f64, memories: &mut Memories) {
         Work::Pass(pass) => pass.real,
         Work::Pair(pair) => pair.passes[0].real,
         Work::Spectrum(pass) => pass.real,
+        Work::Ahead(_) => unreachable!("passes that copy ahead have tests of their own"),
     };
     let words = step.work.words(real.bits(scale));
     let add = |memories: &mut Memories, tables: Vec<Vec<Complex<f64>>>| {
@@ -57,13 +59,14 @@ fn run_step(step: &Step, scale: f64, memories: &mut Memories) {
             let made = match &step.work {
                 Work::Spectrum(pass) => spectrum(pass, 90),
                 Work::Pass(pass) => kernel(pass, 90),
-                Work::Pair(_) => unreachable!("a pass"),
+                Work::Pair(_) | Work::Ahead(_) => unreachable!("a pass"),
             };
             let PassKernel { text, blocks, threads, shared, roots, outer_roots } = made;
             add(memories, vec![roots, outer_roots]);
             let kernel = Launch { text, blocks, threads, shared, words, seed: 1 };
             launch(kernel, &mut memories.all, &[from, to, begin, begin + 1], &[to]);
         }
+        Work::Ahead(_) => unreachable!("as above"),
         Work::Pair(pair) => {
             let FusedKernel { text, blocks, threads, shared, roots, outer_roots } = fused(pair, 90);
             let ([roots_1, roots_2], [outer_1, outer_2]) = (roots, outer_roots);
@@ -327,6 +330,7 @@ fn texts(plan: &Plan, arch: u32) -> Vec<String> {
         Work::Pass(pass) => kernel(pass, arch).text,
         Work::Pair(pair) => fused(pair, arch).text,
         Work::Spectrum(pass) => spectrum(pass, arch).text,
+        Work::Ahead(pass) => ahead_kernel(pass, arch).text,
     };
     plan.steps.iter().map(text).collect()
 }
@@ -408,4 +412,22 @@ fn an_h100_has_the_plans_that_were_measured() {
     assert_eq!(passes(&of(&[1, 1 << 24], &[1])), 2);
     assert_eq!(passes(&of(&[1, 1 << 26], &[1])), 3);
     assert_eq!(passes(&of(&[4096, 4096], &[0, 1])), 2);
+}
+
+#[test]
+fn passes_copy_ahead_where_blocks_are_large() {
+    let n = 1 << 24;
+    let has = |real, shape: &[usize], axes: &[usize], arch| ahead(real, shape, axes, limits(arch)).is_some();
+    assert!(has(Real::F32, &[n], &[0], 90) && has(Real::F32, &[3, 2, n], &[2], 100));
+    for arch in [75, 80, 86, 87, 89, 120] {
+        assert!(!has(Real::F32, &[n], &[0], arch), "sm_{arch}");
+    }
+    assert!(
+        !has(Real::F64, &[n], &[0], 90) && !has(Real::F32, &[n, 1], &[0], 90) && !has(Real::F32, &[n / 2], &[0], 90)
+    );
+    assert!(
+        !has(Real::F32, &[0, n], &[1], 90)
+            && !has(Real::F32, &[128, n], &[1], 90)
+            && !has(Real::F32, &[n, n], &[0, 1], 90)
+    );
 }

@@ -7,7 +7,8 @@
 use std::fmt::Write;
 
 use super::code::{Code, Number};
-use super::kernel::{Frame, Here, Writer, module};
+use super::kernel::{Frame, Here, Writer};
+use super::module::module;
 use crate::Complex;
 use crate::algorithms::fourier::generated::layout::{bytes, numbers};
 use crate::algorithms::fourier::generated::pass::{LinePass, Stage};

@@ -14,7 +14,8 @@
 use std::fmt::Write;
 
 use super::code::Code;
-use super::kernel::{Frame, Writer, module, outer_roots};
+use super::kernel::{Frame, Writer, outer_roots};
+use super::module::module;
 use crate::Complex;
 use crate::algorithms::fourier::generated::layout::bytes;
 use crate::algorithms::fourier::generated::pass::LinePass;

@@ -9,17 +9,12 @@ use std::fmt::Write;
 use super::butterfly;
 use super::code::{Code, Number, Place, Real, SMALL};
 use super::factors::{Factors, Levels, Roots, stage_roots};
+use super::module::module;
 use crate::Complex;
 use crate::algorithms::fourier::generated::layout::{Layout, bytes, layouts, numbers};
 use crate::algorithms::fourier::generated::pass::{Kind, Lanes, LinePass, Stage};
 use crate::expr::ptx::emit::{Reg, op};
-use crate::expr::ptx::{overlap, target_of};
-
-/// The name of the entry.
-pub(in super::super::super) const ENTRY: &str = "kernel_primitives_fft";
-
-/// The value by which the host checks that a kernel's text was made for its launch.
-pub(in super::super) const LAYOUT: u64 = 0x6b70_666f_7572_0001;
+use crate::expr::ptx::target_of;
 
 /// The parameter that is the [bound](LinePass::bound) of a pass. The addresses come before it.
 pub(in super::super) const BOUND: usize = 4;
@@ -29,9 +24,6 @@ pub(in super::super) const SCALE: usize = 5;
 
 /// The number of parameters of a pass.
 pub(in super::super) const PARAMETERS: usize = 6;
-
-/// The bytes of shared memory that a kernel may declare.
-const DECLARED: u32 = 48 << 10;
 
 /// A kernel, and the values that its launch needs. Its parameters are the addresses of the input, of the output, of [`roots`](Self::roots),
 /// and of [`outer_roots`](Self::outer_roots); then the pass's [bound](LinePass::bound), and the factor of the results.
@@ -78,41 +70,6 @@ pub(in super::super) fn nothing(arch: u32) -> String {
 /// Returns the roots of a pass's factors between passes.
 pub(in super::super) fn outer_roots(pass: &LinePass) -> Vec<Complex<f64>> {
     pass.factors.map_or(Vec::new(), |factors| Levels::new(factors.length).roots())
-}
-
-/// Returns the text of a kernel with these numbers of parameters, threads of a block, blocks of a multiprocessor, and bytes of shared
-/// memory. Also returns the bytes that a launch has to give.
-pub(in super::super) fn module(
-    code: &Code,
-    parameters: usize,
-    (threads, blocks): (u32, u32),
-    memory: u32,
-) -> (String, u32) {
-    let (outside, inside) = match memory {
-        0 => (String::new(), "    .shared .align 16 .b8 numbers[16];\n".into()),
-        1..=DECLARED => (String::new(), format!("    .shared .align 16 .b8 numbers[{memory}];\n")),
-        _ => (".extern .shared .align 16 .b8 numbers[];\n".into(), String::new()),
-    };
-    // These are the device functions that the kernel calls.
-    let items: String = code.e.items.iter().flat_map(|item| [*item, "\n"]).collect();
-    let (version, target) = (code.e.version, code.e.arch);
-    let mut text = format!(
-        "// layout {LAYOUT:016x}\n.version {}.{}\n.target sm_{target}\n.address_size 64\n\n{items}{outside}\n.visible .entry {ENTRY}(\n",
-        version / 10,
-        version % 10
-    );
-    // Memory that is read as `global.nc` was written before the plan existed: the host waited for the tables, and no kernel writes them.
-    // The last parameter is the control that every launch passes. These kernels have no faults.
-    let list: Vec<String> = (0..=parameters).map(|number| format!("    .param .u64 a{number}")).collect();
-    let _ = write!(
-        text,
-        "{}\n)\n.maxntid {threads}, 1, 1\n.minnctapersm {blocks}\n{{\n{}{inside}\n{}{}}}\n",
-        list.join(",\n"),
-        code.e.registers(),
-        overlap(target),
-        code.e.body
-    );
-    (text, if memory > DECLARED { memory } else { 0 })
 }
 
 /// The registers with which the work of a tile begins.

@@ -7,8 +7,11 @@
 //! - [`computed`]: lines of expressions, with expressions between two transforms.
 //! - [`convolution`]: lengths with large prime factors.
 //! - [`spectrum`]: half spectra of long real arrays.
+//! - [`module`]: the head, the parameters and the declarations of a kernel.
 //! - [`fused`]: two passes in one launch.
+//! - [`ahead`]: passes whose blocks stay, and copy the next tile while they transform one.
 
+pub(super) mod ahead;
 pub(super) mod butterfly;
 pub(super) mod code;
 pub(super) mod computed;
@@ -17,5 +20,6 @@ mod factors;
 pub(super) mod fused;
 mod half;
 pub(super) mod kernel;
+pub(super) mod module;
 mod rows;
 pub(super) mod spectrum;

@@ -8,7 +8,8 @@ use std::fmt::Write;
 use super::code::{Code, Number, Place, Real};
 use super::factors::{Levels, Roots};
 use super::half::{from_half, to_half};
-use super::kernel::{BOUND, PARAMETERS, PassKernel, SCALE, module};
+use super::kernel::{BOUND, PARAMETERS, PassKernel, SCALE};
+use super::module::module;
 use crate::expr::ptx::emit::{Class, op};
 use crate::expr::ptx::target_of;
 

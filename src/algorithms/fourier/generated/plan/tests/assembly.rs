@@ -7,7 +7,7 @@ use primitives_build::Toolchain;
 
 use super::{ARCHITECTURES, limits, texts};
 use crate::algorithms::fourier::FftKind;
-use crate::algorithms::fourier::generated::plan::{Plan, plan};
+use crate::algorithms::fourier::generated::plan::{Plan, ahead, plan};
 use crate::algorithms::fourier::generated::text::code::Real;
 
 /// A folder that is removed in the end.
@@ -56,6 +56,10 @@ fn plans(arch: u32) -> Vec<Plan> {
             }
             plans.push(plan);
         }
+    }
+    if let Some(plan) = ahead(Real::F32, &[1 << 24], &[0], limits(arch)) {
+        plans.push(plan.clone().scaled().inverse());
+        plans.push(plan);
     }
     plans
 }
