@@ -18,12 +18,6 @@ use crate::warp;
 /// The number of tiles in a group, and of groups in a section.
 const GROUP: usize = WARP as usize;
 
-/// The number of groups of a chain whose tiles look at the totals of all tiles before, and not at those of groups: a short chain waits once.
-const NEAR: usize = 4;
-
-/// The most words of a value of which a lane looks at [`NEAR`] at once.
-const NEAR_WORDS: usize = 4;
-
 /// The number of groups that a [look-back after known groups](Chain::prefix_after) reads at once.
 const AT_ONCE: usize = 8;
 
@@ -53,9 +47,8 @@ impl<T: Copy> Known<T> {
 ///
 /// A group has 32 tiles, and a section has 32 groups. The last tile of a group publishes the total of the group. The last tile of a section
 /// publishes the total of all tiles up to there. A tile combines the total up to the previous section, the totals of the groups before it
-/// in its section, and the totals of the tiles before it in its group. This takes two look-backs of a warp. In a chain of at most 128 tiles,
-/// with values of at most 16 bytes, a tile combines the totals of all tiles before it, and waits only once. Which values are combined in
-/// which order depends only on the tile and on the number of tiles, so results have the same bits on every run.
+/// in its section, and the totals of the tiles before it in its group. This takes two look-backs of a warp. Which values are combined in
+/// which order depends only on the tile, so results have the same bits on every run.
 pub struct Chain<'a, 'k, T> {
     cx: Block<'k>,
     words: &'a GlobalMut<'k, u64, Atomic>,
@@ -189,7 +182,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     /// Works as [`prefix`](Self::prefix), for values some of which are starts. A start makes all values before it irrelevant: `op` of any
     /// value and a start is the start. A tile does not wait for tiles before the last start.
     ///
-    /// Which values are combined in which order depends only on the tile, on the number of tiles, and on which tiles are starts.
+    /// Which values are combined in which order depends only on the tile and on which tiles are starts.
     #[track_caller]
     pub fn prefix_since<R: Reducer<T>>(&self, tile: usize, total: T, op: &R, is_start: impl Fn(&T) -> bool) -> T {
         if is_start(&total) {
@@ -223,14 +216,11 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     #[track_caller]
     fn prefix_from<R: Reducer<T>>(&self, tile: usize, total: T, op: &R, is_start: impl Fn(&T) -> bool) -> T {
         self.require(tile);
-        if self.tiles <= NEAR * GROUP && const { Self::WORDS <= NEAR_WORDS } {
-            return self.fold::<NEAR, _>(tile, |i| i, op, &is_start).0;
-        }
         let (groups, sections) = (self.tiles, self.tiles + self.tiles.div_ceil(GROUP));
         let (group, section) = (tile / GROUP, tile / (GROUP * GROUP));
         // A start has announced the groups that it closes.
         let is_open = !is_start(&total);
-        let (in_group, is_known) = self.fold::<1, _>(tile % GROUP, |i| group * GROUP + i, op, &is_start);
+        let (in_group, is_known) = self.fold(tile % GROUP, |i| group * GROUP + i, op, &is_start);
         if is_open && let Some(group) = Self::closed(tile, GROUP) {
             self.publish(groups + group, op.apply(in_group, total));
         }
@@ -240,7 +230,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
             // The section before, and the groups of this section before the tile: no more than a warp has lanes.
             let upto = (section > 0) as usize;
             let place = |i: usize| if i < upto { sections + section - 1 } else { groups + section * GROUP + i - upto };
-            op.apply(self.fold::<1, _>(upto + group % GROUP, place, op, &is_start).0, in_group)
+            op.apply(self.fold(upto + group % GROUP, place, op, &is_start).0, in_group)
         };
         if is_open && let Some(section) = Self::closed(tile, GROUP * GROUP) {
             self.publish(sections + section, op.apply(before, total));
@@ -309,9 +299,9 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     }
 
     /// Waits for `count` values in order, starting with the last ones, back to the last start. Returns their combination, and whether there
-    /// is a start. All lanes of the warp get the result. Each lane looks at `N` successive values at once.
+    /// is a start. All lanes of the warp get the result.
     #[track_caller]
-    fn fold<const N: usize, R: Reducer<T>>(
+    fn fold<R: Reducer<T>>(
         &self,
         count: usize,
         place: impl Fn(usize) -> usize,
@@ -322,25 +312,14 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         let (lane, lanes, mask) = (cx.lane() as usize, cx.warp_lanes() as usize, cx.warp_mask());
         let (mut result, mut end) = (op.identity(), count);
         while end > 0 {
-            let first = (end + lane * N).wrapping_sub(lanes * N);
+            let at = (end + lane).wrapping_sub(lanes);
             let mut turns = 0;
             let (value, starts) = loop {
-                // The lane's values since its last start, and whether it has a start, or misses a value after that.
-                let (mut value, mut has_start, mut misses) = (op.identity(), false, false);
-                for i in 0..N {
-                    let at = first.wrapping_add(i);
-                    if at < end {
-                        match self.look(place(at)) {
-                            Some(looked) if is_start(&looked) => (value, has_start, misses) = (looked, true, false),
-                            Some(looked) => value = if i == 0 { looked } else { op.apply(value, looked) },
-                            None => misses = true,
-                        }
-                    }
-                }
-                let starts = cx.ballot(mask, has_start && !misses);
+                let value = if at < end { self.look(place(at)) } else { Some(op.identity()) };
+                let starts = cx.ballot(mask, at < end && value.as_ref().is_some_and(is_start));
                 // The last missing value, if there is one, is before the last start.
-                if cx.ballot(mask, misses) <= starts {
-                    break (value, starts);
+                if cx.ballot(mask, value.is_none()) <= starts {
+                    break (value.unwrap_or(op.identity()), starts);
                 }
                 self.pause(&mut turns);
             };
@@ -350,7 +329,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
             if starts != 0 {
                 return (result, true);
             }
-            end = end.saturating_sub(lanes * N);
+            end = end.saturating_sub(lanes);
         }
         (result, false)
     }

@@ -16,8 +16,7 @@ use crate::kernels::{
 };
 use crate::support::{stream, values};
 
-/// Numbers of tiles near one group, which has 32 tiles; near four groups, the most for which no tile waits for a group; and near a section,
-/// which has 32 groups. The last number is so large that the third section begins.
+/// Numbers of tiles near one group, which has 32 tiles; near four groups; and near a section, which has 32 groups. The last number is so large that the third section begins.
 const TILES: [usize; 12] = [1, 2, 31, 32, 33, 65, 128, 129, 1024, 1025, 1057, 2085];
 
 /// The tiles whose totals a warp reads in one look, after those that it knows: eight groups.
@@ -30,7 +29,6 @@ fn every_tile_gets_what_is_before_it_in_order() -> Result<()> {
 
 #[test]
 fn tiles_of_some_groups_get_their_prefixes_sanitize() -> Result<()> {
-    // A chain of few tiles, and one of groups.
     tiles_get_their_prefixes(&[70, 135], &[64])
 }
 
