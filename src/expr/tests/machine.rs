@@ -34,9 +34,11 @@ enum What {
     Shuffle(Way),
     /// A copy from global to shared memory, of contiguous bytes or of a tile of an array. It is done at once.
     Copy(bool),
-    /// A wait for copies, which are done already.
+    /// The announcement of the bytes of copies at a barrier, which one thread makes.
+    Announce,
+    /// A look at whether the copies of a phase are done.
     Wait,
-    /// An instruction that announces copies or orders them. It does nothing here.
+    /// The beginning of a barrier, or an order of copies. It does nothing here.
     Nothing,
     Compute(Operation),
 }
@@ -82,6 +84,25 @@ pub(crate) struct Machine {
 struct SharedMemory {
     bytes: Vec<u8>,
     written: Vec<bool>,
+    /// The bytes that are announced at the barrier of copies and are not there, or `None` between two phases. There is one barrier.
+    missing: Option<i64>,
+    /// The number of phases of the barrier that are over.
+    phases: u64,
+}
+
+impl SharedMemory {
+    fn announce(&mut self, bytes: i64) {
+        assert!(self.missing.is_none(), "more threads announce copies than the barrier counts");
+        self.missing = Some(bytes);
+    }
+
+    fn arrived(&mut self, bytes: i64) {
+        let missing = self.missing.as_mut().expect("copies are announced");
+        *missing -= bytes;
+        if *missing == 0 {
+            (self.missing, self.phases) = (None, self.phases + 1);
+        }
+    }
 }
 
 impl Machine {
@@ -199,7 +220,8 @@ fn what_is(name: &[&str]) -> Option<What> {
         ["cp", "async", "bulk", "tensor", "3d", ..] => What::Copy(true),
         ["cp", "async", "bulk", ..] => What::Copy(false),
         ["mbarrier", "try_wait", ..] => What::Wait,
-        ["mbarrier", ..] | ["fence", ..] => What::Nothing,
+        ["mbarrier", "arrive", "expect_tx", ..] => What::Announce,
+        ["mbarrier", "init", ..] | ["fence", ..] => What::Nothing,
         ["shfl", "sync", "down", _] => What::Shuffle(Way::Down),
         ["shfl", "sync", "up", _] => What::Shuffle(Way::Up),
         ["shfl", "sync", "idx", _] => What::Shuffle(Way::Index),
@@ -299,8 +321,18 @@ impl Launch<'_> {
             What::Store(space, size) => return self.access((&arguments[..], *space), *size, None, active, registers),
             What::Add(has_result) => return self.add(arguments, *has_result, active, registers),
             What::Copy(of_tile) => return self.copy(arguments, *of_tile, active, registers),
+            What::Announce => {
+                let bytes = self.values(&arguments[2], 32, registers);
+                for lane in (0..LANES).filter(|&lane| active[lane]) {
+                    self.shared.borrow_mut().announce(bytes[lane] as i64);
+                }
+                return;
+            }
             What::Nothing => return,
-            What::Wait => [1; LANES],
+            What::Wait => {
+                let (parity, shared) = (self.values(&arguments[2], 32, registers), self.shared.borrow());
+                parity.map(|parity| u64::from(shared.phases % 2 != parity))
+            }
             What::Shuffle(way) => std::array::from_fn(|lane| {
                 let by = operands[1][lane] as usize;
                 let from = match way {
@@ -367,6 +399,7 @@ impl Launch<'_> {
                 }
                 at += bytes as u64;
             }
+            self.shared.borrow_mut().arrived((at - to) as i64);
         }
     }
 

@@ -92,7 +92,8 @@ impl Machine {
 
     /// Returns the warps of a block, at its beginning.
     fn block<'a>(&'a self, given: &'a Given<'a>, block: usize) -> Vec<Warp<'a>> {
-        let shared = SharedMemory { bytes: vec![0; self.shared], written: vec![false; self.shared] };
+        let shared =
+            SharedMemory { bytes: vec![0; self.shared], written: vec![false; self.shared], missing: None, phases: 0 };
         let shared = Rc::new(RefCell::new(shared));
         let warp = |first: usize| Warp {
             launch: Launch { machine: self, given, block, first, shared: shared.clone() },

@@ -9,7 +9,7 @@ use crate::element::root_of_unity;
 /// prime.
 pub(in super::super::super) const MOST_PRIME: u32 = 31;
 
-/// The largest radix. With more numbers, registers would be spilled.
+/// The largest radix of ordinary passes. With more numbers, registers would be spilled.
 pub(in super::super::super) const MOST_RADIX: u32 = 32;
 
 /// Returns the least prime factor of a number above 1.

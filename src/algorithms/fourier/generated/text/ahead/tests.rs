@@ -47,7 +47,7 @@ fn pass(side: Side, lines: u32, count: u32) -> AheadPass {
 
 #[test]
 fn columns_become_tiles() {
-    for (lines, count, blocks, inverse) in [(4, 1, 1, false), (8, 2, 3, true)] {
+    for (lines, count, blocks, inverse) in [(4, 1, 1, false), (8, 2, 3, true), (8, 2, 1, false)] {
         let pass = AheadPass { inverse, ..pass(Side::Columns, lines, count) };
         let (lines, count, n) = (lines as usize, count as usize, LINE as usize);
         let x = some(n * lines * count);
@@ -67,7 +67,7 @@ fn columns_become_tiles() {
 
 #[test]
 fn tiles_become_columns() {
-    for (lines, count, blocks, inverse) in [(4, 1, 1, false), (8, 2, 3, true), (8, 1, 1, false)] {
+    for (lines, count, blocks, inverse) in [(4, 1, 1, false), (8, 2, 3, true), (8, 2, 1, false)] {
         let pass = AheadPass { inverse, scaled: true, ..pass(Side::Rows, lines, count) };
         let (lines, count, n) = (lines as usize, count as usize, LINE as usize);
         let x = some(n * lines * count);
