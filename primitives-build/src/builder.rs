@@ -215,10 +215,11 @@ impl PtxBuilder {
         let library = package.name.replace('-', "_");
         let compiler = Compiler::new(&tools, &options, &store, work, assembler, library)?;
 
+        let cargo_dir = process::folder_of_parent().unwrap_or_else(|| out_dir.clone());
         let lock_file = package.root.ancestors().map(|dir| dir.join("Cargo.lock")).find(|path| path.is_file());
         let inner = Inner {
             work,
-            out_dir: &out_dir,
+            cargo_dir: &cargo_dir,
             package_root: &package.root,
             facade: &facade,
             lock_file: lock_file.as_deref(),

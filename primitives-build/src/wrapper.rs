@@ -27,8 +27,8 @@ const TARGET: &str = "nvptx64-nvidia-cuda";
 pub(crate) struct Inner<'a> {
     /// Folder for wrappers, the inner target folder and intermediate files.
     pub(crate) work: &'a Path,
-    /// The build script's own folder.
-    pub(crate) out_dir: &'a Path,
+    /// The folder where cargo runs, which decides the configuration files that it reads.
+    pub(crate) cargo_dir: &'a Path,
     /// The outer package's folder.
     pub(crate) package_root: &'a Path,
     /// The folder of `kernel-primitives`.
@@ -110,8 +110,7 @@ impl Inner<'_> {
         let bitcode = self.work.join(format!("{crate_name}.rustc.bc"));
         let mut command = Command::new(&self.cargo);
         command
-            // Cargo's settings are those that hold there: of the workspace that is being built.
-            .current_dir(self.out_dir)
+            .current_dir(self.cargo_dir)
             // Sources are known by their content: the same place can have held others, newer ones too.
             .args(["rustc", "--release", "--lib", "-Zbuild-std=core", "-Zchecksum-freshness", "--color", "never"])
             .args(["--target", TARGET, "--manifest-path"])

@@ -48,6 +48,21 @@ pub(crate) fn query(command: &mut Command) -> Option<String> {
     output.status.success().then_some(text)
 }
 
+/// Returns the folder where the parent process runs, which is cargo's if this is a build script. The settings of the whole build are
+/// found from there, such as what replaces the registry. `None` if the system does not tell it.
+pub(crate) fn folder_of_parent() -> Option<PathBuf> {
+    #[cfg(target_os = "linux")]
+    return folder_of(std::os::unix::process::parent_id());
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
+#[cfg(target_os = "linux")]
+fn folder_of(process: u32) -> Option<PathBuf> {
+    let folder = std::fs::read_link(format!("/proc/{process}/cwd")).ok()?;
+    folder.is_dir().then_some(folder)
+}
+
 /// Applies `f` to every item on as many threads as cargo gave jobs; results in the items' order, and the
 /// first failure in that order.
 pub(crate) fn parallel<T: Sync, R: Send>(
@@ -138,6 +153,20 @@ mod tests {
             |n: u32| Ok(n),
         );
         assert!(stopped.unwrap_err().to_string().contains("`40`"));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_folder_of_a_process_is_found() {
+        let folder = std::env::temp_dir().canonicalize().unwrap();
+        let mut child = Command::new("sleep").arg("60").current_dir(&folder).spawn().unwrap();
+        let found = folder_of(child.id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(found, Some(folder));
+        // No process has this number.
+        assert_eq!(folder_of(u32::MAX), None);
+        assert!(folder_of_parent().is_some());
     }
 
     #[test]
