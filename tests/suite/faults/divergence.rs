@@ -1,4 +1,5 @@
-//! What the emulator alone reports: barriers and warp operations that threads miss, and waits without an end.
+//! Tests faults that only the emulator reports: barriers and warp operations that threads miss, and waits without an
+//! end. In these kernels, a GPU would hang or do something unspecified.
 
 use kernel_primitives::{Buffer, Device, Diagnosis, EmulatorOptions, Result, Stream};
 
@@ -43,7 +44,7 @@ fn emulator_reports_a_barrier_that_some_threads_never_reach() -> Result<()> {
             kernels::divergent_barrier::launch(stream, (2, 64), threads)
         })?;
     }
-    // All or none is fine.
+    // All threads or no threads may reach the barrier.
     for stream in emulators()? {
         kernels::divergent_barrier::launch(&stream, (2, 64), 64)?;
         kernels::divergent_barrier::launch(&stream, (2, 64), 0)?;
