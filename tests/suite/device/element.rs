@@ -124,7 +124,7 @@ fn floats_narrow_to_the_nearest_half_ties_to_even() -> Result<()> {
     let mut random = Random::new(2);
     let mut x = vec![0.0f32, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, 65504.0, 65519.996, 65520.0];
     x.extend([6e-8, 2.98e-8, 2.9802322e-8, 2.9802324e-8, 1e-45, 9.2e-41, 4.6e-41, 3.39e38, 3.4e38]);
-    // There are the value of each half, the tie above it, and the floats next to both.
+    // This adds the value of each half, the tie above it, and the floats next to both.
     for bits in 0..0x7c00u16 {
         let (low, high) = (exact_value(bits, 10) as f32, exact_value(bits + 1, 10) as f32);
         if bits % 7 == 0 && high.is_finite() {

@@ -6,7 +6,7 @@ use kernel_primitives::{Buffer, Device, Diagnosis, EmulatorOptions, Result, Stre
 use super::{check_place, run_expecting_fault, still_works};
 use crate::kernels::faults as kernels;
 
-/// A stream on each kind of emulator.
+/// Returns a stream on each kind of emulator.
 fn emulators() -> Result<Vec<Stream>> {
     let mut streams = Vec::new();
     for (checked, seed) in [(true, None), (true, Some(3)), (false, None), (false, Some(4))] {

@@ -1,4 +1,4 @@
-//! Collectives of a block.
+//! Kernels with collectives of a block.
 
 use super::{Compose, Last, Map, Triangular};
 use kernel_primitives::prelude::*;

@@ -8,11 +8,11 @@ use kernel_primitives::{Buffer, BufferSlice, Error, Result, Stream};
 /// Writes the items of `x` at the places `at`.
 ///
 /// # Safety
-/// All places are below the length of `x`.
+/// All places are less than the length of `x`.
 #[kernel(equal_len(at, out), instantiate(<Span<f32>>))]
 pub unsafe fn gather<S: Source<Item: Element>>(cx: Block, x: Input<S>, at: Global<u32>, mut out: GlobalMut<S::Item>) {
     for i in cx.items(out.len()) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the caller promises it.
         let [item] = unsafe { x.items_inside(at[i] as usize) };
         out.set(i, item);
     }

@@ -1,4 +1,4 @@
-//! Collectives of a warp.
+//! Kernels with collectives of a warp.
 
 use super::{Compose, Last, Map, Triangular};
 use kernel_primitives::prelude::*;
