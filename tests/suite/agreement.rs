@@ -1,5 +1,5 @@
-//! Sums and products of floats that round in every step: their bits tell in which order they were combined, and that is the
-//! same on all machines, and in every order in which the emulator may run blocks and lanes.
+//! Tests sums and products of floats that round in every step. Their bits show the order in which they were combined.
+//! This order is the same on all machines, and for every order in which the emulator may run blocks and lanes.
 
 use kernel_primitives::functor::{Add, L2, Mean, Mul, Sum};
 use kernel_primitives::kernels::{block_reduce, cumsum_rows, reduce_higher_dim, reduce_rows};
@@ -7,7 +7,7 @@ use kernel_primitives::{ConvertTo, Device, EmulatorOptions, Result, Stream, bf16
 
 use crate::support::{Random, stream};
 
-/// Numbers of both signs and several magnitudes.
+/// Returns numbers of both signs and several magnitudes.
 fn inexact<T>(len: usize, seed: u64) -> Vec<T>
 where
     f64: ConvertTo<T>,
@@ -16,13 +16,14 @@ where
     (0..len).map(|_| ((random.unit() - 0.4) * [0.01, 1.0, 30.0][random.below(3) as usize]).convert()).collect()
 }
 
-/// Numbers around 1.
+/// Returns numbers near 1.
 fn near_one(len: usize) -> Vec<f64> {
     let mut random = Random::new(3);
     (0..len).map(|_| 0.9 + 0.2 * random.unit()).collect()
 }
 
-/// The stream that the environment names, the emulator's, and one of an emulator in another order and without checks.
+/// Returns a stream on the device that the environment names, on the emulator, and on an emulator with another order
+/// and without checks.
 fn machines() -> Result<[Stream; 3]> {
     let mut options = EmulatorOptions::default();
     options.checked = false;
@@ -30,7 +31,7 @@ fn machines() -> Result<[Stream; 3]> {
     Ok([stream()?, Device::emulator().stream()?, Device::emulator_with(options).stream()?])
 }
 
-/// The bits of results on each machine, and that they are equal.
+/// Checks that the bits of the results are equal on all machines.
 macro_rules! agree {
     ($len:expr, |$stream:ident, $out:ident: $t:ty| $launch:expr) => {{
         let mut found = Vec::new();

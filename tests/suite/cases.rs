@@ -1,13 +1,13 @@
-//! Cases from the tests of Paddle and InfiniCore that no shipped kernel takes: strided operands, products in place, running
-//! sums along any dimension. Their reductions and broadcasts are in `rows`, `columns` and `broadcast`.
+//! Tests cases of Paddle's and InfiniCore's tests that no shipped kernel takes: strided operands, products in place,
+//! and running sums along any dimension. Their reductions and broadcasts are in `rows`, `columns` and `broadcast`.
 
 use kernel_primitives::{Buffer, Number, Result, Stream};
 
 use crate::kernels::cases as kernels;
 use crate::support::{Arbitrary, stream, values};
 
-/// InfiniCore's products: the shape `[outer, rows, columns]`, and for both inputs and the output the distances of outer
-/// elements and of rows. 0 repeats a row or an outer element.
+/// InfiniCore's products. Each case has the shape `[outer, rows, columns]`, and the strides of outer elements and of
+/// rows for both inputs and the output. A stride of 0 repeats a row or an outer element.
 const PRODUCTS: [([u32; 3], [[u32; 2]; 3]); 10] = [
     ([1, 13, 4], [[0, 4], [0, 4], [0, 4]]),
     ([1, 13, 4], [[0, 10], [0, 10], [0, 10]]),
@@ -26,7 +26,7 @@ fn products<T: Arbitrary + Number>(
     in_place: impl Fn(&Stream, &mut Buffer<T>, &Buffer<T>) -> Result<()>,
 ) -> Result<()> {
     let stream = stream()?;
-    // The long rows once, since types differ in nothing there.
+    // Only one type has the long rows, because types do not differ there.
     let cases = if size_of::<T>() == 4 { 10 } else { 6 };
     for (k, (shape, strides)) in PRODUCTS.into_iter().take(cases).enumerate() {
         let [outers, rows, columns] = shape.map(|extent| extent as usize);
@@ -45,7 +45,7 @@ fn products<T: Arbitrary + Number>(
         }
         assert!(out.to_vec()? == expected, "{shape:?}, {strides:?}");
 
-        // Contiguous, on either operand: multiplication commutes.
+        // Contiguous operands allow a product in place of either operand, because multiplication commutes.
         if x.len() == y.len() {
             let expected: Vec<T> = x.iter().zip(&y).map(|(&x, &y)| x.mul(y)).collect();
             for (mut target, other) in [(stream.buffer_from(&x)?, &b), (stream.buffer_from(&y)?, &a)] {
@@ -77,7 +77,7 @@ products! {
     strided_products_of_bf16: kernel_primitives::bf16;
 }
 
-/// Distances of neighbours in three dimensions, of input and output.
+/// The strides in three dimensions, of input and output.
 type Strides = [[u32; 3]; 2];
 
 fn contiguous([_, len, inner]: [u32; 3]) -> Strides {
@@ -87,7 +87,8 @@ fn contiguous([_, len, inner]: [u32; 3]) -> Strides {
 #[test]
 fn sanitize_running_sums_along_any_dimension() -> Result<()> {
     let stream = stream()?;
-    // Shape, the strides of input and output where they are not contiguous, from the end, exclusive.
+    // Each case has a shape, the strides of input and output unless they are contiguous, whether it runs from the end,
+    // and whether it is exclusive.
     let cases: [([u32; 3], Option<Strides>, bool, bool); 15] = [
         ([1, 5, 60], None, false, false),
         ([5, 6, 10], None, false, false),

@@ -1,5 +1,6 @@
-//! What a checked emulator reports: each test runs a kernel with one fault, in plain and in shuffled orders, and the same
-//! kernel without it. Always of the emulator: most of these faults do something unspecified on a GPU.
+//! Tests the reports of a checked emulator. Each test runs a kernel with one fault in plain and in shuffled orders, and
+//! the same kernel without the fault. The tests are only for the emulator, because most of these faults do something
+//! unspecified on a GPU.
 
 use kernel_primitives::simt::{Fault, FaultKind};
 use kernel_primitives::{
@@ -21,7 +22,7 @@ fn emulator(seed: Option<u64>) -> Result<Stream> {
     Device::emulator_with(options).stream()
 }
 
-/// The line that a comment marks, in whichever file of kernels.
+/// Returns the line that a comment marks, in either file of kernels.
 fn line(mark: &str) -> u32 {
     let marker = format!("// at: {mark}\n");
     let sources = [include_str!("diagnoses/kernels.rs"), include_str!("diagnoses/kernels/races.rs")];
@@ -29,7 +30,7 @@ fn line(mark: &str) -> u32 {
     found.next().unwrap_or_else(|| panic!("no line is marked with {marker}"))
 }
 
-/// Runs the kernel `name` in all orders, right and not, and checks what all reports have.
+/// Runs the kernel `name` in all orders, with and without its fault, and checks the common parts of all reports.
 fn diagnose(
     name: &str,
     launch: impl Fn(&Stream, bool) -> Result<()>,
@@ -64,8 +65,8 @@ fn diagnose(
     Ok(())
 }
 
-/// Checks a race: the two accesses in the order of the plain run, of which others may show the reverse; each as an action
-/// and a thread and block of the plain order.
+/// Checks a race. The two accesses are in the order of the plain run; other runs may have them in reverse. Each access
+/// has an action, and its block and thread in the plain run.
 #[track_caller]
 fn check_race(fault: &KernelFault, seed: Option<u64>, name: &str, accesses: [(&str, [u32; 2]); 2], memory: &str) {
     let Diagnosis::DataRace { earlier, action, memory: place } = &fault.diagnosis else { panic!("{fault}") };
@@ -89,7 +90,7 @@ fn check_race(fault: &KernelFault, seed: Option<u64>, name: &str, accesses: [(&s
     assert!(text.contains(&format!("\n  memory: {place}\n")), "{text}");
 }
 
-/// Checks a read of what nothing has written.
+/// Checks a report of a read of unwritten memory.
 #[track_caller]
 fn check_unwritten(fault: &KernelFault, mark: &str, memory: &MemoryPlace) {
     assert_eq!(fault.diagnosis, Diagnosis::Unwritten { memory: memory.clone() }, "{fault}");
@@ -172,7 +173,8 @@ fn an_index_outside_is_reported() -> Result<()> {
     })
 }
 
-/// Whoever promises that an access lies inside is not believed: without a check there would be memory of others, or of nobody.
+/// The emulator also checks accesses that the caller promised to be inside. Without this check, they would reach memory
+/// of others, or no memory.
 #[test]
 fn an_access_that_was_promised_to_lie_inside_is_reported() -> Result<()> {
     for how in [0, 1, 2, 3, 5, 6] {
@@ -201,7 +203,7 @@ fn a_vector_that_was_promised_to_be_aligned_is_reported() -> Result<()> {
     })
 }
 
-/// Checks a report of diverged lanes: parts of its message and of the help.
+/// Checks a report of diverged lanes by parts of its message and of its help.
 #[track_caller]
 fn check_divergence(fault: &KernelFault, mark: &str, parts: &[&str], advice: &str) {
     let Diagnosis::Divergence { message } = &fault.diagnosis else { panic!("{fault}") };
@@ -220,7 +222,8 @@ fn a_barrier_that_some_threads_never_reach_is_reported() -> Result<()> {
     })
 }
 
-/// A reduction whose barrier only those reach who still add. The threads that miss it race with those that wait.
+/// In this reduction, only threads that still add reach the barrier. The threads that miss it race with the threads
+/// that wait.
 #[test]
 fn a_barrier_in_a_branch_is_reported_with_the_race_that_comes_of_it() -> Result<()> {
     let launch = |stream: &Stream, right| {
@@ -254,7 +257,7 @@ fn a_barrier_in_a_branch_is_reported_with_the_race_that_comes_of_it() -> Result<
     })
 }
 
-/// A block goes on after a race, to see whether a barrier is missed; not for ever.
+/// After a race, a block continues, to find if a barrier is missed. But it does not continue for ever.
 #[test]
 fn a_race_is_reported_although_the_kernel_never_ends_after_it() -> Result<()> {
     for spin in [false, true] {

@@ -1,4 +1,4 @@
-//! The CUDA driver's own interface, for what is made outside the library.
+//! The CUDA driver's own interface, for objects that are made outside the library.
 
 #![allow(non_snake_case, clippy::too_many_arguments, reason = "the driver's functions")]
 #![allow(dead_code, reason = "not every test uses all")]
@@ -8,7 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use libloading::{Library, Symbol};
 
-/// The driver's library. One test has it at a time: while one captures in the mode that forbids most, calls of another fail.
+/// The driver's library. Only one test has it at a time. If a test captures in the strictest mode, the calls of another
+/// test fail.
 pub struct Driver(Library, MutexGuard<'static, ()>);
 
 static TURN: Mutex<()> = Mutex::new(());
@@ -16,7 +17,7 @@ static TURN: Mutex<()> = Mutex::new(());
 impl Driver {
     pub fn open() -> Self {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the driver; this library has loaded it already where there is a GPU.
+        // SAFETY: this is the driver. If there is a GPU, this library has loaded it already.
         Self(unsafe { Library::new("libcuda.so.1") }.expect("a driver where there is a GPU"), turn)
     }
 }
@@ -26,10 +27,10 @@ macro_rules! functions {
         impl Driver {
             $(
                 /// # Safety
-                /// As the driver says.
+                /// The caller must obey the driver's rules for the function.
                 pub unsafe fn $name(&self, $($argument: $t),*) {
                     type Function = unsafe extern "C" fn($($t),*) -> i32;
-                    // SAFETY: the function's signature; the rest is the caller's.
+                    // SAFETY: this is the function's signature; the caller promises the rest.
                     let code = unsafe {
                         let function: Symbol<Function> =
                             self.0.get(concat!(stringify!($name), "\0").as_bytes()).expect("a function of every driver");

@@ -1,4 +1,4 @@
-//! What a kernel does wrong comes back as an error that says where, and the next launch works.
+//! Tests that a kernel's mistake comes back as an error with its place, and that the next launch works.
 
 use kernel_primitives::functor::BinaryFn;
 use kernel_primitives::input::permutation;
@@ -11,7 +11,7 @@ use crate::support::{stream, streams};
 mod divergence;
 mod streams;
 
-/// The fault of a launch: from the launch itself on the emulator, from the synchronisation on a GPU.
+/// Returns the fault of a launch. On the emulator, it comes from the launch itself; on a GPU, from the synchronisation.
 fn run_expecting_fault(stream: &Stream, launch: impl FnOnce(&Stream) -> Result<()>) -> KernelFault {
     match launch(stream).and_then(|()| stream.synchronize()) {
         Err(Error::Fault(fault)) => *fault,
@@ -19,7 +19,7 @@ fn run_expecting_fault(stream: &Stream, launch: impl FnOnce(&Stream) -> Result<(
     }
 }
 
-/// The line of the kernel that a comment marks.
+/// Returns the line of the kernel that a comment marks.
 fn marked_line(name: &str) -> u32 {
     let marker = format!("// fault: {name}\n");
     let source = include_str!("kernels/faults.rs");
@@ -45,7 +45,7 @@ fn still_works(stream: &Stream) -> Result<()> {
     stream.synchronize()
 }
 
-/// Thread 5 of block 2.
+/// Checks that the fault is from thread 5 of block 2.
 fn check_culprit(fault: &KernelFault) {
     assert_eq!((fault.block, fault.thread), (Dim3::new(2, 0, 0), Dim3::new(5, 0, 0)));
 }
@@ -54,7 +54,7 @@ fn raised(kind: FaultKind, args: [u64; 2]) -> Diagnosis {
     Diagnosis::Raised(Fault { kind, args })
 }
 
-/// Whether the fault is a panic; its message is known on the emulator.
+/// Checks that the fault is a panic. Its message is known on the emulator.
 fn check_panic(stream: &Stream, fault: &KernelFault, message_part: &str) {
     match &fault.diagnosis {
         Diagnosis::Panicked { message } if stream.device().is_gpu() => assert!(message.is_empty(), "{message}"),
@@ -106,7 +106,7 @@ fn an_index_of_a_permutation_outside_is_a_fault() -> Result<()> {
     for stream in streams()? {
         let x = stream.buffer_zeroed::<f32>(128)?;
         for index in [128, -1] {
-            // The only thread that has four items is the first.
+            // Only the first thread has four items.
             let at = stream.buffer_from(&[0, 1, 2, index])?;
             let mut out = stream.buffer_zeroed(1)?;
             let fault = run_expecting_fault(&stream, |stream| {
@@ -216,7 +216,7 @@ fn a_fault_of_the_authors_own_carries_its_code() -> Result<()> {
             let fault =
                 run_expecting_fault(&stream, |stream| kernels::author_fault::launch(stream, ((2, 2), 64), code));
             assert_eq!(fault.diagnosis, raised(FaultKind::User, [code, 0]));
-            // Block 2 of a grid of 2 x 2.
+            // This is block 2 of a grid of 2 x 2.
             assert_eq!((fault.block, fault.thread), (Dim3::new(0, 1, 0), Dim3::new(5, 0, 0)));
             check_place(&stream, &fault, "author_fault")?;
         }
@@ -351,7 +351,8 @@ fn many_faults_one_after_another_are_all_reported() -> Result<()> {
     still_works(&stream)
 }
 
-/// What a launch gives that may fault and is not waited for: the emulator's is over.
+/// Returns the fault of a launch that is not waited for, if there is one yet. On the emulator, the launch has already
+/// ended.
 fn launched(result: Result<()>) -> Option<KernelFault> {
     match result {
         Ok(()) => None,
@@ -360,7 +361,8 @@ fn launched(result: Result<()>) -> Option<KernelFault> {
     }
 }
 
-/// The code of the author's fault that [`launched`] gave, or else that the next synchronisation gives.
+/// Returns the code of the user's fault that [`launched`] returned, or otherwise of the fault that the next
+/// synchronisation returns.
 fn code_of(stream: &Stream, early: Option<KernelFault>) -> u64 {
     let fault = early.unwrap_or_else(|| run_expecting_fault(stream, |_| Ok(())));
     let Diagnosis::Raised(Fault { kind: FaultKind::User, args: [code, 0] }) = fault.diagnosis else {
@@ -369,7 +371,7 @@ fn code_of(stream: &Stream, early: Option<KernelFault>) -> u64 {
     code
 }
 
-/// What [`faulting_launches_leak_nothing`] runs in a process of its own, where nothing else uses the device.
+/// [`faulting_launches_leak_nothing`] runs this in a process of its own, where nothing else uses the device.
 #[test]
 fn child_faults_often() -> Result<()> {
     if std::env::var_os("SUITE_CHILD").is_none() {
@@ -393,10 +395,10 @@ fn child_faults_often() -> Result<()> {
         assert_eq!(out.to_vec()?, [0, 1, 2]);
         other.synchronize()
     };
-    // Loads the kernels, and makes what is kept.
+    // This round loads the kernels, and allocates the memory that is kept.
     round(1000)?;
     let mut seen = Vec::new();
-    // Other processes take memory too, for some seconds, and give it back: what leaks is gone after every round.
+    // Other processes also take memory for some seconds, and free it. But leaked memory is missing after every round.
     for _ in 0..40 {
         let before = (device.counters(), handles(), free_memory(&device));
         round(10_000)?;
@@ -411,8 +413,8 @@ fn child_faults_often() -> Result<()> {
     panic!("files and threads, free memory of the device, before and after: {seen:?}");
 }
 
-/// Open files and threads of this process, where the system tells: the fewest of some looks, since a thread whose work is over may be
-/// there for a moment more.
+/// Returns the numbers of open files and threads of this process, if the system has them. It takes the least of several
+/// counts, because a finished thread may exist for a moment more.
 fn handles() -> (usize, usize) {
     let count = |folder: &str| std::fs::read_dir(folder).map_or(0, Iterator::count);
     let fewest = |folder: &str| {
@@ -425,7 +427,7 @@ fn handles() -> (usize, usize) {
     (fewest("/proc/self/fd"), fewest("/proc/self/task"))
 }
 
-/// Free bytes of the device's memory, by the driver; 0 for the emulator.
+/// Returns the free bytes of the device's memory as the driver reports them, and 0 for the emulator.
 fn free_memory(device: &Device) -> usize {
     let context = device.as_raw_context();
     if context.is_null() {
@@ -433,7 +435,7 @@ fn free_memory(device: &Device) -> usize {
     }
     let (mut free, mut total) = (0, 0);
     let driver = crate::driver::Driver::open();
-    // SAFETY: the context is the device's; the pointers are valid for the call.
+    // SAFETY: this is the device's context; the pointers are valid for the call.
     unsafe {
         driver.cuCtxSetCurrent(context);
         driver.cuMemGetInfo_v2(&raw mut free, &raw mut total);

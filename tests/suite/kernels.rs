@@ -1,4 +1,5 @@
-//! The kernels of the tests, one file a subject. Compiled for both machines, so they use the device side alone.
+//! The kernels of the tests, with one file for each subject. They are compiled for both machines, so they use only the
+//! device side.
 
 pub mod block;
 pub mod cases;

@@ -1,4 +1,4 @@
-//! Reductions with a step before and one after: by hand on the host, and by a block.
+//! Tests reductions with a step before and a step after, on the host and by a block.
 
 use kernel_primitives::functor::{
     AbsMax, AbsMin, All, Any, ArgMax, ArgMin, CountNonzero, Indexed, L1, L2, LogSumExp, MaxOf, Mean, MinOf, NanSum,
@@ -28,11 +28,11 @@ fn reductions_of_a_few_items() {
         (L2.of(&[Complex::new(3.0f64, 4.0)]), AbsMax.of(&[Complex::new(3f32, 4.0), Complex::new(0.0, -6.0)])),
         (5.0, 6.0)
     );
-    // Halves are summed in f32: 2049 is no f16.
+    // Halves are summed in f32, because 2049 is not an f16.
     assert_eq!(Sum.of(&[f16::from_f32(2048.0), f16::ONE]), 2049.0f32);
 }
 
-/// Of integers whose sum, or whose number, is more than the type holds.
+/// The sum of the integers, or their number, is more than the type holds.
 #[test]
 fn means_of_small_integers_do_not_wrap() -> Result<()> {
     assert_eq!((Mean.of(&[1u8; 256]), Mean.of(&[200u8, 200]), Mean.of(&[255u8; 70_000])), (1, 200, 255));
@@ -44,7 +44,7 @@ fn means_of_small_integers_do_not_wrap() -> Result<()> {
     );
     assert_eq!((Mean.of(&[true, true, false]), Mean.of(&[true; 2]), Mean.of(&[9u64, 12])), (0, 1, 10));
     assert_eq!(Mean.of(&[Complex::new(200u8, 1), Complex::new(200, 3)]), Complex::new(200, 2));
-    // In a block, of more items than the type counts.
+    // A block reduces more items than the type can count.
     let stream = stream()?;
     let mut out = stream.buffer_zeroed(1)?;
     reduced::<u8, Mean>::launch(&stream, (1, 300), &stream.buffer_from(&[200u8; 1000])?, &mut out, Mean)?;
@@ -76,14 +76,14 @@ fn nan_propagates_but_where_it_is_skipped() {
     assert!(Any.of(&[f32::NAN]) && All.of(&[f32::NAN]));
 }
 
-/// The first extreme item, or the first NaN: in every order of combination.
+/// The first extreme item or the first NaN wins, in every order of combination.
 #[test]
 fn the_first_extreme_item_or_nan_wins() {
     fn place<R: Reduction<f32, Accum = Indexed<f32>, Output = Indexed<f32>>>(op: R, x: &[f32]) -> u64 {
         let items: Vec<_> = x.iter().enumerate().map(|(i, &x)| op.pre(x, i as u64)).collect();
         let fold = |total, &item: &Indexed<f32>| op.combine(total, item);
         let forwards = items.iter().fold(op.identity(), fold).index();
-        // Not that a collective would: the result does not depend on the order.
+        // No collective would combine in this order, but the result does not depend on the order.
         assert_eq!(items.iter().rev().fold(op.identity(), fold).index(), forwards);
         forwards
     }

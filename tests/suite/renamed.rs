@@ -1,4 +1,4 @@
-//! The macros where `kernel-primitives` has another name: in a module that re-exports it.
+//! Tests the macros if `kernel-primitives` has another name: a module re-exports it.
 
 use kernel_primitives::{Device, Dims, Result};
 
@@ -8,8 +8,8 @@ mod inner {
     }
 }
 
-/// Kernels that name the crate by the module's path alone. They are of the emulator: for the GPU, a kernel file is compiled in a
-/// package of its own.
+/// Kernels that name the crate only by the module's path. They are only for the emulator. For the GPU, a kernel file is
+/// compiled in a package of its own.
 mod kernels {
     use super::inner::gpu;
     use gpu::prelude::*;
@@ -65,7 +65,7 @@ mod kernels {
 
     instantiate!(crate = crate::renamed::inner::gpu, renamed_map::<f32, Affine>);
 
-    /// As a value of its own, to be called on the host too.
+    /// A device function that the host can also call.
     #[device_function(crate = gpu)]
     pub fn renamed_square(x: f32) -> f32 {
         x * x

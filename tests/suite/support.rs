@@ -1,16 +1,17 @@
-//! What all tests use: devices, cases and inputs.
+//! Devices, cases and inputs for all tests.
 
 use kernel_primitives::{Device, Dim3, Dims, Element, EmulatorOptions, Result, Stream};
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
 
-/// A stream on the device that the environment names.
+/// Returns a stream on the device that the environment names.
 pub fn stream() -> Result<Stream> {
     Device::auto()?.stream()
 }
 
-/// A stream on the device that the environment names and, if that is the emulator, one on each other kind of emulator:
-/// checked and not, in the plain order and in a random one, and in the place of each architecture by which kernels choose.
+/// Returns a stream on the device that the environment names. If that is the emulator, it adds a stream on each other
+/// kind of emulator: with and without checks, in plain order and in a random order, and as each architecture by which
+/// kernels choose.
 pub fn streams() -> Result<Vec<Stream>> {
     let device = Device::auto()?;
     let mut streams = vec![device.stream()?];
@@ -24,7 +25,7 @@ pub fn streams() -> Result<Vec<Stream>> {
     Ok(streams)
 }
 
-/// Block shapes: one thread, partial warps, whole warps, the largest, and two and three dimensions.
+/// Block shapes: one thread, partial warps, whole warps, the largest block, and blocks of two and three dimensions.
 pub const SHAPES: [(u32, u32, u32); 12] = [
     (1, 1, 1),
     (7, 1, 1),
@@ -40,18 +41,18 @@ pub const SHAPES: [(u32, u32, u32); 12] = [
     (16, 2, 2),
 ];
 
-/// Lengths: none, around a vector, around a block, around several blocks, many.
+/// Lengths: zero, near a vector, near a block, near several blocks, and large.
 pub const LENGTHS: [usize; 12] = [0, 1, 15, 16, 17, 127, 128, 129, 4095, 4096, 4097, 100_003];
 
-/// Offsets of a slice in its buffer, in elements.
+/// The number of offsets of a slice in its buffer, in elements.
 pub const OFFSETS: usize = 5;
 
-/// The threads of a block.
+/// Returns the number of threads of a block.
 pub fn threads(shape: (u32, u32, u32)) -> usize {
     Dim3::from(shape).count() as usize
 }
 
-/// One combination of the axes.
+/// One combination of shape, length and offset.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     pub shape: (u32, u32, u32),
@@ -60,15 +61,15 @@ pub struct Case {
 }
 
 impl Case {
-    /// Dimensions that cover the length with a grid of at most `blocks`.
+    /// Returns dimensions that cover the length with a grid of at most `blocks` blocks.
     pub fn dims(&self, items_per_thread: usize, blocks: usize) -> Dims {
         let tile = threads(self.shape) * items_per_thread;
         Dims::new(self.len.div_ceil(tile).clamp(1, blocks) as u32, self.shape)
     }
 }
 
-/// The cases of the `k`th variant of a test: every shape and every length once. Over the variants, all pairs of shape,
-/// length and offset come up.
+/// Returns the cases of the `k`th variant of a test. Each variant has every shape and every length once. All variants
+/// together have all pairs of shape, length and offset.
 pub fn cases(k: usize) -> impl Iterator<Item = Case> {
     (0..SHAPES.len()).map(move |row| Case {
         shape: SHAPES[row],
@@ -90,8 +91,9 @@ fn cases_cover_all_pairs_in_sixty_variants() {
 
 /// Checks that a property holds on random inputs.
 ///
-/// They are the same in every run, as many as are quick: `PROPTEST_CASES` asks for more, `PROPTEST_RNG_SEED` for others. A
-/// failure names the simplest input that was found for it, and that seed finds it again.
+/// The inputs are the same in every run. There are so few of them that the test is quick. `PROPTEST_CASES` asks for
+/// more inputs, and `PROPTEST_RNG_SEED` for other inputs. A failure names its simplest input and the seed that finds it
+/// again.
 pub fn holds<S: Strategy>(cases: u32, inputs: S, property: impl Fn(S::Value) -> Result<()>) {
     let defaults = Config::default();
     let config = Config {
@@ -107,7 +109,7 @@ pub fn holds<S: Strategy>(cases: u32, inputs: S, property: impl Fn(S::Value) -> 
     }
 }
 
-/// Block shapes of up to that many threads, in one to three dimensions.
+/// Makes block shapes of at most `threads` threads, in one to three dimensions.
 pub fn any_shape(threads: u32) -> impl Strategy<Value = (u32, u32, u32)> {
     let ends = (1..=threads, 1..=threads.min(64), 1..=threads.min(8));
     ends.prop_map(move |(x, y, z)| {
@@ -116,7 +118,7 @@ pub fn any_shape(threads: u32) -> impl Strategy<Value = (u32, u32, u32)> {
     })
 }
 
-/// A repeatable sequence of numbers (splitmix64).
+/// A repeatable sequence of random numbers (splitmix64).
 pub struct Random(u64);
 
 impl Random {
@@ -136,13 +138,13 @@ impl Random {
         self.bits() % end
     }
 
-    /// Uniform in 0 to 1.
+    /// Returns a uniform number from 0 to 1.
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
-/// Arbitrary values of a type, from bits.
+/// Makes arbitrary values of a type from bits.
 pub trait Arbitrary: Element + PartialEq + std::fmt::Debug {
     fn arbitrary(bits: u64) -> Self;
 }
@@ -156,8 +158,9 @@ macro_rules! arbitrary {
         }
     )*};
 }
-// Floats are small integers: sums of them are exact in every order, and no NaN compares unequal to itself. What others do, from NaN
-// and −0 to sums that round, is the net's to test, on every algorithm and collective: see `tests/net/data.rs`.
+// Floats are small integers. Their sums are exact in every order, and there is no NaN, which would not equal itself.
+// The net tests other floats, such as NaN, −0 and sums that round, on every algorithm and collective: see
+// `tests/net/data.rs`.
 arbitrary! {
     f32: bits => (bits % 2001) as f32 - 1000.0;
     f64: bits => (bits % 20_001) as f64 - 10_000.0;
@@ -189,14 +192,14 @@ impl<T: Arbitrary, const N: usize> Arbitrary for [T; N] {
     }
 }
 
-/// `len` arbitrary values.
+/// Returns `len` arbitrary values.
 pub fn values<T: Arbitrary>(len: usize, seed: u64) -> Vec<T> {
     let mut random = Random::new(seed);
     (0..len).map(|_| T::arbitrary(random.bits())).collect()
 }
 
-/// The bits of the half type with that many fraction bits (10: f16, 7: bf16) nearest to a value that is no NaN, ties to
-/// even.
+/// Rounds a value that is not NaN to the half type with `fraction_bits` fraction bits (10 for f16, 7 for bf16), and
+/// returns the bits. Ties go to even.
 pub fn round_to_half(value: f64, fraction_bits: u32) -> u16 {
     let sign = if value.is_sign_negative() { 0x8000 } else { 0 };
     let magnitude = value.abs();
@@ -205,12 +208,12 @@ pub fn round_to_half(value: f64, fraction_bits: u32) -> u16 {
     if magnitude.is_infinite() {
         return sign | infinity;
     }
-    // The power of two below the value, at least that of the smallest normal number.
+    // This is the power of two below the value, but at least the power of the smallest normal number.
     let exponent = ((magnitude.to_bits() >> 52) as i32 - 1023).max(1 - bias);
-    // Scaling by powers of two is exact; two steps, since one power alone might not be a double.
+    // Scaling by powers of two is exact. There are two steps, because one power alone might not be a double.
     let scaled = magnitude * 2f64.powi(-exponent) * 2f64.powi(fraction_bits as i32);
     let units = scaled.round_ties_even() as i64;
-    // A carry out of the fraction goes into the exponent, as it should.
+    // A carry out of the fraction goes into the exponent, which is right.
     let bits = ((exponent + bias - 1) as i64 * (1 << fraction_bits)) + units;
     sign | (bits as u64).min(infinity as u64) as u16
 }

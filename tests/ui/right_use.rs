@@ -1,4 +1,4 @@
-//! What is right compiles: the other cases fail for the reason they name.
+//! Right programs compile. Thus the other cases fail for the reason that they name.
 
 mod kernels {
     use kernel_primitives::prelude::*;

@@ -1,4 +1,4 @@
-//! Collectives of a block.
+//! Tests collectives of a block.
 
 use kernel_primitives::functor::{Add, Max, Min, Mul, Reducer};
 use kernel_primitives::simt::{Fault, FaultKind};
@@ -8,11 +8,11 @@ use crate::kernels::block as kernels;
 use crate::kernels::{Compose, Last, Map, Triangular};
 use crate::support::{Arbitrary, SHAPES, stream, streams, threads, values};
 
-/// Shapes beside the common ones: rows of a warp and a half, rows across three warps, rows of several whole warps.
+/// More shapes: rows of one and a half warps, rows across three warps, and rows of several whole warps.
 const MORE: [(u32, u32, u32); 8] =
     [(48, 2, 1), (70, 3, 1), (64, 3, 1), (96, 5, 2), (31, 33, 1), (1, 77, 1), (2, 3, 64), (512, 2, 1)];
 
-/// Reduces every block shape, several rounds on one storage, in groups of `row` threads of each shape.
+/// Reduces blocks of every shape in groups of `row` threads. Several rounds use one storage.
 fn blocks_reduce<T: Arbitrary, R: Reducer<T>>(
     op: R,
     row: fn((u32, u32, u32)) -> usize,
@@ -118,7 +118,7 @@ fn block_sum_of_f32_is_close_for_any_values_and_the_same_again() -> Result<()> {
     Ok(())
 }
 
-/// Compacts tiles of several blocks, the last one partial, and compares with a filter on the host.
+/// Compacts tiles of several blocks, with a partial last tile, and compares with a filter on the host.
 fn tiles_compact<T: Arbitrary + ConvertTo<f64>, const N: usize>(
     below: f64,
     launch: impl Fn(&Stream, u32, (u32, u32, u32), &Buffer<T>, &mut Buffer<T>, &mut Buffer<u32>) -> Result<()>,
@@ -128,7 +128,7 @@ fn tiles_compact<T: Arbitrary + ConvertTo<f64>, const N: usize>(
             let tile = threads(shape) * N;
             let len = 5 * tile - tile / 3 - 1;
             let x = values::<T>(len, k as u64);
-            // Every place that nothing is written to keeps what it had.
+            // Elements that are not written keep their old values.
             let old = values::<T>(len, !(k as u64));
             let (mut out, mut counts) = (stream.buffer_from(&old)?, stream.buffer_zeroed::<u32>(len.div_ceil(tile))?);
             launch(&stream, 2, shape, &stream.buffer_from(&x)?, &mut out, &mut counts)?;
@@ -138,7 +138,7 @@ fn tiles_compact<T: Arbitrary + ConvertTo<f64>, const N: usize>(
                     x.iter().copied().filter(|&item| ConvertTo::<f64>::convert(item) < below).collect();
                 let kept = expected.len();
                 expected.extend(&old[kept..]);
-                // Each thread adds the number that all have.
+                // Each thread adds the number of the whole tile.
                 assert_eq!(count as usize, kept * threads(shape), "{shape:?}");
                 let bits = |items: &[T]| items.iter().map(|&item| format!("{item:?}")).collect::<Vec<_>>();
                 assert_eq!(bits(out), bits(&expected), "{shape:?}");
@@ -184,7 +184,7 @@ fn each_row_has_one_result_of_its_block_or_its_warp() -> Result<()> {
             kernels::warp_row_totals::launch(&stream, (grid, block), rows, columns, &input, &mut out)?;
             assert_eq!(out.to_vec()?, expected);
         }
-        // More rows than there are elements.
+        // There are more rows than elements.
         let x = stream.buffer_zeroed::<u32>(12)?;
         let mut out = stream.buffer_zeroed::<u32>(3)?;
         let launched = kernels::warp_row_totals::launch(&stream, (1, 64), 4, 3, &x, &mut out);
@@ -205,6 +205,6 @@ fn more_blocks_than_a_grid_has_are_an_error_of_the_launch() -> Result<()> {
         matches!(&launched, Err(Error::LaunchLimit { what: "the grid's x dimension", asked, .. }) if *asked == 1 << 40),
         "{launched:?}"
     );
-    // No blocks are no launch.
+    // A grid without blocks is not launched.
     kernels::row_totals::launch(&stream, Dims::for_blocks(0), 1, &x, &mut out)
 }

@@ -1,4 +1,4 @@
-//! What elements and numbers promise: identities, zeros, conversions, and the arithmetic of the half types.
+//! Tests the promises of elements and numbers: identities, zeros, conversions, and the arithmetic of the half types.
 
 use kernel_primitives::element::Segmented;
 use kernel_primitives::functor::Cast;
@@ -46,7 +46,8 @@ fn bytes_are_those_of_a_value_if_those_of_its_parts_are() {
     }
 }
 
-/// Halfway between two halves, and what is added decides, however small: rounded to `f64` first, the sum would be the middle.
+/// The product is halfway between two halves, so that the sign of any small addend decides. If the sum were rounded to
+/// `f64` first, it would be the middle.
 #[test]
 fn a_product_and_a_sum_of_bf16_are_rounded_once() {
     let half = bf16::from_f32;
@@ -123,7 +124,7 @@ fn floats_narrow_to_the_nearest_half_ties_to_even() -> Result<()> {
     let mut random = Random::new(2);
     let mut x = vec![0.0f32, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, 65504.0, 65519.996, 65520.0];
     x.extend([6e-8, 2.98e-8, 2.9802322e-8, 2.9802324e-8, 1e-45, 9.2e-41, 4.6e-41, 3.39e38, 3.4e38]);
-    // The value of each half, the tie above it, and the floats beside both.
+    // This adds the value of each half, the tie above it, and the floats next to both.
     for bits in 0..0x7c00u16 {
         let (low, high) = (exact_value(bits, 10) as f32, exact_value(bits + 1, 10) as f32);
         if bits % 7 == 0 && high.is_finite() {
@@ -168,7 +169,7 @@ fn elements_with_bools_come_back() -> Result<()> {
     Ok(())
 }
 
-/// Whether the bits of all values order as the values do by `less`, and give them back.
+/// Checks that the bits of all values have the order of the values by `less`, and that they convert back to the values.
 fn sorts_by_bits<T: SortKey + std::fmt::Debug>(
     values: impl Iterator<Item = T> + Clone,
     same: impl Fn(T, T) -> bool,
@@ -185,7 +186,8 @@ fn sorts_by_bits<T: SortKey + std::fmt::Debug>(
     }
 }
 
-/// NaN last, and among NaN and among the others `totalOrder`, but positive NaN before negative.
+/// NaN comes last. Numbers have the order `totalOrder`, and so has NaN, except that positive NaN comes before negative
+/// NaN.
 fn float_less(a: (f64, u64), b: (f64, u64)) -> bool {
     let of_nan = |(value, bits): (f64, u64)| if value.is_sign_negative() { (1, !bits) } else { (0, bits) };
     match (a.0.is_nan(), b.0.is_nan()) {
@@ -208,7 +210,7 @@ fn sort_bits_order_as_the_values_and_give_them_back() {
     sorts_by_bits(bits.iter().map(|&v| v as i32), |a, b| a == b, |a, b| a < b);
     sorts_by_bits(bits.iter().map(|&v| v as u32), |a, b| a == b, |a, b| a < b);
 
-    // All halves, each beside its successor in bits and beside a random one.
+    // Each half is next to its successor in bits, and next to a random half.
     let pairs = || (0..=u16::MAX).flat_map(|v| [v, (v as u32 * 40503) as u16, v]);
     let key = |v: f64, bits: u16| (v, bits as u64);
     sorts_by_bits(
@@ -257,7 +259,7 @@ fn conversions_truncate_saturate_wrap_and_round_once() {
     assert_eq!(ConvertTo::<Complex<f64>>::convert(3u8), Complex::new(3.0, 0.0));
     assert_eq!(ConvertTo::<Complex<f16>>::convert(Complex::new(1.0f32, 1e9)), Complex::new(f16::ONE, f16::INFINITY));
 
-    // Beside a tie: rounding to f32 first would give the tie, and then the even neighbour.
+    // These values are next to a tie. Rounding to f32 first would give the tie, and then the even neighbour.
     assert_eq!(ConvertTo::<f16>::convert(1.0 + 2f64.powi(-11) + 2f64.powi(-40)), f16::from_f32(1.0 + 2f32.powi(-10)));
     assert_eq!(
         ConvertTo::<bf16>::convert((1i64 << 40) + (1 << 32) + 1),
@@ -267,7 +269,8 @@ fn conversions_truncate_saturate_wrap_and_round_once() {
     for k in 0..20_000 {
         let bits = random.bits();
         let integer = bits as i64 >> (k % 64);
-        // Exact in f64 or not: more bits than 53 do not matter beside 11, unless they decide a tie, which these do not.
+        // The conversion to f64 may be inexact. But bits after the 53rd do not change a rounding to 11 bits unless they
+        // decide a tie, and they decide none here.
         for (found, fraction_bits, value) in [
             (ConvertTo::<f16>::convert(integer).to_bits(), 10, integer as f64),
             (ConvertTo::<bf16>::convert(integer).to_bits(), 7, integer as f64),
@@ -278,7 +281,7 @@ fn conversions_truncate_saturate_wrap_and_round_once() {
         ] {
             assert_eq!(found, round_to_half(value, fraction_bits), "{value} with {fraction_bits} bits");
         }
-        // In the range of the half types, and near their ties.
+        // These floats are in the range of the half types, and near their ties.
         let exponent = 1023 - 30 + bits % 50;
         let float = f64::from_bits((bits >> 12 & !((1 << (k % 50)) - 1)) | exponent << 52 | bits << 63);
         assert_eq!(ConvertTo::<f16>::convert(float).to_bits(), round_to_half(float, 10), "{float:e}");
@@ -321,7 +324,7 @@ fn shifts_beyond_the_width_leave_nothing_but_the_sign() {
     assert_eq!((Integer::shr(-128i8, 7), Integer::shr(-128i8, 8), Integer::shr(i64::MAX, 99)), (-1, -1, 0));
 }
 
-/// Whole quotients by exact integers.
+/// The reference uses exact integers.
 #[test]
 fn quotients_of_integers_floor_and_truncate() {
     for a in i8::MIN..=i8::MAX {
@@ -340,7 +343,7 @@ fn quotients_of_integers_floor_and_truncate() {
     assert_eq!(i32::MIN.floor_divide(-1), i32::MIN, "wraps");
 }
 
-/// The examples of Python's documentation and NumPy's tests, and the special values of IEEE.
+/// The examples come from Python's documentation and NumPy's tests. The special values are those of IEEE.
 #[test]
 fn quotients_of_floats_floor_and_truncate() {
     for (a, b, floored, rest) in [

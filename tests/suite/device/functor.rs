@@ -1,4 +1,4 @@
-//! Functors: the library's on every type, bit by bit, and authors' own in the library's kernels.
+//! Tests the library's functors on every type, bit by bit, and users' functors in the library's kernels.
 
 use kernel_primitives::block::Each;
 use kernel_primitives::functor::{
@@ -17,7 +17,7 @@ use crate::support::{Arbitrary, Random, cases, holds, round_to_half, stream, val
 mod columns;
 mod floats;
 
-/// Values, and all pairs of them.
+/// Returns all pairs of values.
 fn pairs<T: Copy>(special: &[T]) -> (Vec<T>, Vec<T>) {
     special.iter().flat_map(|&a| special.iter().map(move |&b| (a, b))).unzip()
 }
@@ -48,7 +48,7 @@ macro_rules! float_functors {
     )*};
 }
 
-// NaN wins, and −0 is less than +0.
+// If one value is NaN, the result is NaN. −0 is less than +0.
 macro_rules! extreme {
     ($a:ident, $b:ident, $less:expr) => {
         if $a.is_nan() || $b.is_nan() {
@@ -121,7 +121,7 @@ fn identities_of_reducers() {
     check(Max, &[bf16::NEG_INFINITY, bf16::INFINITY]);
     assert_eq!(Reducer::<f64>::identity(&Min), f64::INFINITY);
     assert_eq!(Reducer::<u32>::identity(&Max), 0);
-    // A sum with the identity leaves −0 as it is; a sum of nothing is +0.
+    // A sum with the identity keeps −0. A sum of nothing is +0.
     fn zeros<T: Arithmetic + std::fmt::Debug>(negative: T, bits: impl Fn(T) -> u64) {
         let (identity, none) = (Reducer::<T>::identity(&Add), Reducer::<T>::of_none(&Add));
         assert_eq!([Add.apply(negative, identity), Add.apply(identity, negative)].map(&bits), [bits(negative); 2]);
@@ -135,7 +135,7 @@ fn identities_of_reducers() {
     assert_eq!(Each(Add).of_none().map(f32::to_bits), [0; 2]);
 }
 
-/// By any divisor of the accumulation type, also by those that are no halves.
+/// The divisor may be any number of the accumulation type, even one that is not a half.
 #[test]
 fn halves_are_divided_by_any_float() {
     for divisor in [4097.0f32, 65536.0, 1e30, 3.0, 2049.0, 1e-30, 0.0, f32::INFINITY] {
@@ -253,7 +253,7 @@ fn sanitize_functors_of_complex_numbers() -> Result<()> {
         assert_eq!(difference, encode(x.re - y.re, x.im - y.im));
         assert_eq!(product, encode(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re), "{x} · {y}");
         assert_eq!(equal, (x.re == y.re && x.im == y.im) as u64);
-        // In f64 there is no overflow; results that f32 cannot hold well are left out.
+        // There is no overflow in f64. Results that f32 cannot represent well are left out.
         let wide = |v: &Complex<f32>| Complex::new(v.re as f64, v.im as f64);
         for (found, a, b) in [(quotient, wide(x), wide(y)), (inverse, Complex::new(1.0, 0.0), wide(x))] {
             let size = b.re * b.re + b.im * b.im;
@@ -316,7 +316,7 @@ fn elementwise_activations_and_multiply_adds_of_the_library() -> Result<()> {
             &mut out,
             MulAdd,
         )?;
-        // Integers up to 100: exact in f64, so rounded once.
+        // These are integers up to 100, which are exact in f64. Thus the result is rounded once.
         let exact = (0..case.len).map(|i| x[i].to_f64() * a[i].to_f64() + b[i].to_f64());
         let expected: Vec<u16> = exact.map(|v| round_to_half(v, 10)).collect();
         let zero = |bits: u16| if bits == 0x8000 { 0 } else { bits };
@@ -346,7 +346,7 @@ fn identities_of_the_other_reducers() {
     check(Mul, &[Complex::new(1.0f64, -2.0)]);
 }
 
-/// Two at a time, where the hardware can: eight a thread, and an odd number.
+/// The hardware computes two halves at a time if it can. The tests have eight items for each thread, and an odd number.
 #[test]
 fn sanitize_halves_in_pairs_compute_as_one_by_one() {
     macro_rules! launch {
@@ -358,7 +358,7 @@ fn sanitize_halves_in_pairs_compute_as_one_by_one() {
     }
     macro_rules! check {
         ($($t:ident, $fraction_bits:literal;)*) => {$({
-            // The values of all functors of each two halves, rounded once.
+            // Returns the values of all functors for two halves in `f64`. The test rounds them once.
             fn expected(a: $t, b: $t) -> [f64; 8] {
                 let (x, y) = (a.to_f64(), b.to_f64());
                 let extreme = |less: bool| if x.is_nan() || y.is_nan() { f64::NAN } else if less { x } else { y };

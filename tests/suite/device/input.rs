@@ -1,4 +1,4 @@
-//! Inputs in memory and computed, against iterators of the host.
+//! Tests inputs in memory and computed inputs against iterators of the host.
 
 use kernel_primitives::functor::{Square, Sub, of_pair};
 use kernel_primitives::input::{constant, counting, map, permutation};
@@ -8,7 +8,7 @@ use crate::kernels::Twelve;
 use crate::kernels::input as kernels;
 use crate::support::{Arbitrary, Case, cases, stream, values};
 
-/// Collects an input for each case, of `x` that lies at the case's offset, and compares with what `expected` makes of it.
+/// Collects an input for each case, where `x` is at the case's offset, and compares with the result of `expected`.
 fn check<T: Arbitrary, U: Arbitrary>(
     variant: usize,
     items: usize,
@@ -19,7 +19,7 @@ fn check<T: Arbitrary, U: Arbitrary>(
     for case in cases(variant) {
         let all = values::<T>(case.offset + case.len + 7, variant as u64);
         let x = stream.buffer_from(&all)?;
-        // A few more than there can be.
+        // The output has a few more elements than any input.
         let mut out = stream.buffer_from(&values::<U>(case.len + 3, 9))?;
         launch(&stream, case.dims(items, 5), &x, case, &mut out)?;
         let mut wanted = expected(&all[case.offset..case.offset + case.len]);
@@ -133,7 +133,7 @@ fn vectors_lie_inside_or_are_none() -> Result<()> {
     Ok(())
 }
 
-/// The fields of what `strided` makes can be written.
+/// The fields of the result of `strided` can be written.
 #[test]
 fn a_step_of_zero_is_one_however_it_is_made() -> Result<()> {
     use kernel_primitives::input::{Span, Strided, strided};

@@ -1,4 +1,4 @@
-//! Reading and writing tiles, and the views that tiles and items index.
+//! Tests reading and writing of tiles, and the views that tiles and items index.
 
 use kernel_primitives::element::Arithmetic;
 use kernel_primitives::{Buffer, Complex, Dims, Result, Stream, bf16, f16};
@@ -12,13 +12,14 @@ use crate::support::{
 mod broadcast;
 mod windows;
 
-/// A buffer with `case.offset` elements before `case.len` ones and a few behind, all arbitrary, and those elements.
+/// Makes a buffer of arbitrary elements: `case.offset` elements, then `case.len` elements, and then a few more. Returns
+/// the elements, too.
 fn surrounded<T: Arbitrary>(stream: &Stream, case: Case, seed: u64) -> Result<(Buffer<T>, Vec<T>)> {
     let all = values::<T>(case.offset + case.len + 40, seed);
     Ok((stream.buffer_from(&all)?, all))
 }
 
-/// Copies slices at each case's offset, and checks that nothing around the target changed.
+/// Copies slices at each case's offset, and checks that nothing around the target changes.
 fn copies<T: Arbitrary, const NX: usize>(
     variant: usize,
     launch: impl Fn(&Stream, Dims, &Buffer<T>, &mut Buffer<T>, Case) -> Result<()>,
@@ -26,7 +27,7 @@ fn copies<T: Arbitrary, const NX: usize>(
     let stream = stream()?;
     for case in cases(variant) {
         let (x, source) = surrounded::<T>(&stream, case, 1)?;
-        // The target lies elsewhere with respect to vectors than the source does, in some cases.
+        // In some cases, the target is not aligned in the same way as the source.
         let target_case = Case { offset: (case.offset * 2 + variant) % 5, ..case };
         let (mut out, before) = surrounded::<T>(&stream, target_case, 2)?;
         launch(&stream, case.dims(NX, 5), &x, &mut out, case)?;
@@ -77,7 +78,7 @@ copies! {
     slices_of_elements_with_bools_are_copied_and_nothing_else: Flagged, [1, 4], 57;
 }
 
-/// The element types that no other test has, and some others.
+/// These are the element types that no other test has, and some more.
 #[test]
 fn slices_of_elements_of_any_type_are_copied_and_nothing_else() {
     macro_rules! check {
@@ -386,21 +387,23 @@ rows! {
     rows_of_halves_are_read_and_written: f16, 1;
 }
 
-/// A round that no row can have is no round of another thread.
+/// A round that is after the end of each row must not be a round of another thread.
 #[test]
 fn rounds_that_a_row_does_not_have_are_not_written() -> Result<()> {
     let stream = stream()?;
     for (round, written, by_warps) in [(0, 256, 512), (3, 256, 0), (4, 0, 0), (1 << 20, 0, 0)] {
         check_rounds(&stream, round, written, by_warps)?;
     }
-    // With 256 elements in a round and 512 in a tile, these come round to the beginning of the row, or of the next round.
+    // With 256 elements in a round and 512 in a tile, the positions of these rounds overflow to the start of the row,
+    // or of the next round.
     for round in [1 << 56, (1 << 56) + 1, 1 << 55, (1 << 55) + 1, usize::MAX / 256, usize::MAX / 512 + 1, usize::MAX] {
         check_rounds(&stream, round, 0, 0)?;
     }
     Ok(())
 }
 
-/// Checks how many elements of each row a round has, in a block of 64 threads with four each, and in one whose warps have two rounds.
+/// Checks the number of written elements in each row, for blocks of 64 threads with four elements each, and for warps
+/// with two rounds.
 #[track_caller]
 fn check_rounds(stream: &Stream, round: usize, written: usize, by_warps: usize) -> Result<()> {
     let columns = 1024;

@@ -1,4 +1,4 @@
-//! The primitives: a module for each of theirs.
+//! Tests the primitives, with a module for each module of `primitives-gpu`.
 
 mod block;
 mod element;

@@ -1,4 +1,4 @@
-//! Indices, exchange between lanes, barriers, atomics, shared memory, mathematics.
+//! Tests indices, exchange between lanes, barriers, atomics, shared memory and mathematics.
 
 use kernel_primitives::{Dim3, Dims, Result, bf16, f16};
 
@@ -69,7 +69,7 @@ fn indices_in_every_block_shape() -> Result<()> {
     indices_are_right((2, 3, 1), (1, 1024, 1))
 }
 
-/// What PTX's description of `shfl.sync` says, bit by bit.
+/// Computes the source lane as PTX's description of `shfl.sync` does, bit by bit.
 fn shuffle_source(mode: u32, lane: u32, operand: u32, width: u32) -> u32 {
     let b = operand & 31;
     let segment_mask = 32 - width;
@@ -88,7 +88,7 @@ fn shuffle_source(mode: u32, lane: u32, operand: u32, width: u32) -> u32 {
     if inside { source } else { lane }
 }
 
-/// Shuffles of a block of `block` threads, all modes, widths and operands.
+/// Shuffles in a block of `block` threads, with all modes, widths and operands.
 fn shuffles_follow_ptx<T: Arbitrary>(
     block: usize,
     operands: usize,
@@ -248,7 +248,7 @@ fn sanitize_barriers_count_all_and_any() -> Result<()> {
         for shape in SHAPES {
             let block = threads(shape);
             for kind in 0..4 {
-                // All odd, all even, one odd, arbitrary; two rounds.
+                // The values are all odd, all even, one odd, or arbitrary. There are two rounds.
                 let mut x: Vec<u32> = (0..2 * block as u32).map(|i| [1, 2, 2 * i, i * i / 3][kind]).collect();
                 if kind == 2 {
                     x[block / 2] = 1;
@@ -290,7 +290,7 @@ macro_rules! reversed {
                 let x = values::<$t>(block * (2 + k % 3), k as u64);
                 let mut out = stream.buffer_zeroed(x.len())?;
                 kernels::reverse_blocks::<$t>::launch(&stream, (1 + k as u32 % 2, shape), &stream.buffer_from(&x)?, &mut out)?;
-                // With two blocks and an odd number of rounds, the last round is the first block's alone.
+                // With two blocks and an odd number of rounds, only the first block has the last round.
                 let mut expected = x.clone();
                 expected.chunks_mut(block).for_each(<[$t]>::reverse);
                 assert_eq!(out.to_vec()?, expected, "{shape:?}");

@@ -1,4 +1,4 @@
-//! Computation on a thread's own registers.
+//! Tests computation on a thread's own registers.
 
 use kernel_primitives::functor::{Add, Max};
 use kernel_primitives::simt::FaultKind;
@@ -50,7 +50,7 @@ fn sanitize_the_two_arguments_may_have_two_types() -> Result<()> {
     Ok(())
 }
 
-/// The vectors that Random123 publishes (`kat_vectors`, philox 4 32 10).
+/// These are the vectors that Random123 publishes (`kat_vectors`, philox 4 32 10).
 #[test]
 fn philox_gives_its_published_vectors() {
     for (counter, key, bits) in [
@@ -64,7 +64,7 @@ fn philox_gives_its_published_vectors() {
     ] {
         assert_eq!(philox4x32_10(counter, key), bits);
     }
-    // Seed, stream and offset are key and counter.
+    // The seed is the key; the stream and the offset are the counter.
     let mut random = Philox::new(0x299f31d0_a4093822, 0x03707344_13198a2e).skip(0x85a308d3_243f6a88);
     assert_eq!(random.draw(), [0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1]);
 }
@@ -83,7 +83,7 @@ fn draws_follow_each_other_and_the_last_may_be_cut() {
 #[test]
 fn sanitize_a_random_functor_draws_as_often_as_it_needs() -> Result<()> {
     let stream = stream()?;
-    // Nearly half of all numbers are drawn anew.
+    // Nearly half of all numbers are drawn again.
     let end = (1 << 31) + 1;
     let mut out = stream.buffer_zeroed(300)?;
     random_below::launch(&stream, (2, 100), 5, Below { end }, &mut out)?;
@@ -103,7 +103,7 @@ fn sanitize_a_random_functor_draws_as_often_as_it_needs() -> Result<()> {
     Ok(())
 }
 
-/// Mean, variance and the share beyond a bound of a sample.
+/// Returns the mean and the variance of a sample, and the share of values whose magnitude is larger than a bound.
 fn moments(values: impl Iterator<Item = f64>, bound: f64) -> [f64; 3] {
     let values: Vec<f64> = values.collect();
     let n = values.len() as f64;
@@ -139,7 +139,7 @@ fn sanitize_random_numbers_are_the_same_on_all_machines_and_distributed_as_named
             assert_eq!(exact.1[i], bits.map(|b| (b >> 8) as f32 / 16_777_216.0));
             let double = |high: u32, low: u32| (((high as u64) << 32 | low as u64) >> 11) as f64 / 2f64.powi(53);
             assert_eq!(exact.2[i], [double(bits[0], bits[1]), double(bits[2], bits[3])]);
-            // Box and Muller in f64.
+            // The reference is Box and Muller's method in f64.
             let [a, b, c, d] = exact.1[i].map(f64::from);
             for (k, (u, v)) in [(a, b), (c, d)].into_iter().enumerate() {
                 let (radius, angle) = ((-2.0 * (1.0 - u).ln()).sqrt(), std::f64::consts::TAU * v);

@@ -1,4 +1,4 @@
-//! Collectives of a warp.
+//! Tests collectives of a warp.
 
 use kernel_primitives::functor::{Add, Max, Min, Mul, Reducer};
 use kernel_primitives::{Buffer, Result, Stream, bf16, f16};
@@ -7,7 +7,7 @@ use crate::kernels::warp::{self as kernels, AddModulo};
 use crate::kernels::{Compose, Last, Map, Triangular};
 use crate::support::{Arbitrary, SHAPES, stream, streams, threads, values};
 
-/// Reduces warps of every block shape, several rounds, and compares with combining in the order of the lanes.
+/// Reduces warps of every block shape in several rounds, and compares with a reduction in the order of the lanes.
 fn warps_reduce<T: Arbitrary, R: Reducer<T>>(
     op: R,
     input: impl Fn(T) -> T,

@@ -1,16 +1,16 @@
-//! The examples of the page on debugging.
+//! Tests the examples of the page on debugging.
 
 use kernel_primitives::{Error, Result, Stream};
 
 use super::{emulator, page};
 
-/// A block of code of the page, without the lines that the page hides, and the report below it.
+/// A block of code of the page, without the lines that the page hides, and the place of the report below it.
 struct Example {
     code: String,
     report: std::ops::Range<usize>,
 }
 
-/// The kernels of the page and where their reports are.
+/// Returns the kernels of the page, and the places of their reports.
 fn examples(page: &str) -> Vec<Example> {
     let mut examples = Vec::new();
     let mut rest = 0;
@@ -26,7 +26,7 @@ fn examples(page: &str) -> Vec<Example> {
     examples
 }
 
-/// The launch of a kernel of the page.
+/// Launches a kernel of the page.
 fn run_example(kernel: &str, stream: &Stream) -> Result<()> {
     let x = stream.buffer_from(&[1.0f32; 65])?;
     let mut out = stream.buffer_zeroed::<f32>(65)?;
@@ -65,7 +65,7 @@ fn run_example(kernel: &str, stream: &Stream) -> Result<()> {
     }
 }
 
-/// To write the reports into the page: `UPDATE_DEBUGGING_PAGE=1 cargo test --test suite the_page`.
+/// To write the reports into the page, run `UPDATE_DEBUGGING_PAGE=1 cargo test --test suite the_page`.
 #[test]
 fn the_page_on_debugging_shows_what_is_reported() -> Result<()> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/debugging.md");
@@ -74,14 +74,14 @@ fn the_page_on_debugging_shows_what_is_reported() -> Result<()> {
     let update = std::env::var_os("UPDATE_DEBUGGING_PAGE").is_some();
     let examples = examples(&text);
     assert_eq!(examples.len(), source.matches("#[kernel]").count());
-    // From the end, so that the places of the others stay.
+    // The loop begins at the end, so that the places of the other examples do not change.
     for Example { code, report } in examples.into_iter().rev() {
         let begin = source.find(&code).unwrap_or_else(|| panic!("not in page.rs:\n{code}"));
         let lines_before = source[..begin].lines().count() as u32;
         let kernel = code.split("fn ").nth(1).and_then(|rest| rest.split('(').next()).expect("a function");
         let Err(Error::Fault(fault)) = run_example(kernel, &emulator(None)?) else { panic!("{kernel} has no fault") };
         let mut shown = format!("{fault:?}").trim_start().replace("suite::diagnoses::page::", "my_crate::kernels::");
-        // The page counts lines from the kernel's first one.
+        // The page counts lines from the kernel's first line.
         let file = fault.file.as_str();
         for line in (1..=source.lines().count() as u32).rev() {
             let here = format!("src/kernels.rs:{}:", line.wrapping_sub(lines_before));

@@ -1,5 +1,6 @@
-//! Kernels with one fault each, and without it if `right`. The comments `at: …` mark the lines that a report names, in the
-//! order of the words. They are of the emulator alone, and their names differ from those that a `cuda` build compiles to PTX.
+//! Kernels with one fault each, and without it if `right`. The comments `at: …` mark the lines that a report names, in
+//! the order of the words. The kernels are only for the emulator, and their names differ from those that a `cuda` build
+//! compiles to PTX.
 
 pub mod races;
 
@@ -11,7 +12,7 @@ fn rank(cx: Block<'_>) -> usize {
     cx.thread_rank() as usize
 }
 
-/// The next thread of the block.
+/// Returns the next thread of the block.
 #[inline(always)]
 fn next(cx: Block<'_>) -> usize {
     (rank(cx) + 1) % cx.block_threads() as usize
@@ -38,7 +39,7 @@ pub fn shared_unwritten_atomic(cx: Block, right: bool, mut shared: Shared<[u32; 
     shared.at(2).fetch_add(1); // at: shared_unwritten_atomic read
 }
 
-/// Reads all, by whatever thread.
+/// Reads all elements.
 #[kernel(equal_len(x, out), instantiate(<u8>, <u32>, <f64>))]
 pub fn read_all<T: Element>(cx: Block, x: Global<T>, mut out: GlobalMut<T>) {
     for i in cx.items(out.len()) {
@@ -46,7 +47,7 @@ pub fn read_all<T: Element>(cx: Block, x: Global<T>, mut out: GlobalMut<T>) {
     }
 }
 
-/// Writes every other element, and then reads all.
+/// Writes every other element, and then reads all elements.
 #[kernel]
 pub fn write_half(cx: Block, right: bool, mut out: GlobalMut<u32>) {
     for i in cx.items(out.len()) {
@@ -63,7 +64,7 @@ pub fn misaligned_vector(cx: Block, right: bool, x: Global<f32>, mut out: Global
     if rank(cx) == 5 {
         // SAFETY: element 4 of a buffer is aligned to 16 bytes; element 3 is not.
         let items = unsafe { x.read_vector::<4>(if right { 4 } else { 3 }) }; // at: misaligned_vector read
-        // SAFETY: as above, and this thread's.
+        // SAFETY: as above, and only this thread writes it.
         unsafe { out.write_vector(0, &items) };
     }
 }
@@ -72,11 +73,11 @@ pub fn misaligned_vector(cx: Block, right: bool, x: Global<f32>, mut out: Global
 pub fn misaligned_complex(cx: Block, right: bool, x: Global<Complex<f32>>, mut out: GlobalMut<Complex<f32>>) {
     if rank(cx) == 5 {
         if right {
-            // SAFETY: this thread's.
+            // SAFETY: only this thread writes it.
             unsafe { out.write(0, x[0]) };
             return;
         }
-        // SAFETY: an element of the slice lies at 4 bytes after a boundary of 8.
+        // SAFETY: an element of the slice is 4 bytes after a boundary of 8.
         let [item] = unsafe { x.read_vector::<1>(0) }; // at: misaligned_complex read
         // SAFETY: as above.
         unsafe { out.write(0, item) };
@@ -86,7 +87,7 @@ pub fn misaligned_complex(cx: Block, right: bool, x: Global<Complex<f32>>, mut o
 #[kernel]
 pub fn misaligned_vector_write(cx: Block, right: bool, mut out: GlobalMut<f32>) {
     if rank(cx) == 5 {
-        // SAFETY: this thread's; element 2 is aligned to 8 bytes.
+        // SAFETY: only this thread writes it; element 2 is aligned to 8 bytes.
         unsafe { out.write_vector(if right { 2 } else { 1 }, &[1.0, 2.0]) }; // at: misaligned_vector_write write
     }
 }
@@ -99,7 +100,7 @@ pub fn out_of_bounds(cx: Block, right: bool, x: Global<f32>, mut out: GlobalMut<
     }
 }
 
-/// Breaks what unsafe accesses demand, each in its own way.
+/// Breaks the rules of the unsafe access that `how` names.
 #[kernel]
 pub fn outside_by_contract(
     cx: Block,
@@ -114,7 +115,7 @@ pub fn outside_by_contract(
     }
     let first = if right { 56 } else { 61 + how as usize % 2 * 3 };
     let staged = shared.array::<u32>(0, 8);
-    // SAFETY: 56 to 60 are inside, and aligned; else it is what the test is about.
+    // SAFETY: 56 to 60 are inside and aligned. The others are the mistakes that the test needs.
     unsafe {
         let items = match how {
             0 => x.items_inside::<4>(first),  // at: outside_by_contract 0
@@ -137,13 +138,13 @@ pub fn outside_by_contract(
     }
 }
 
-/// As it says: aligned or not.
+/// Reads a vector that is aligned only if `right`.
 #[kernel]
 pub fn misaligned_by_contract(cx: Block, right: bool, x: Input<Span<u32>>, mut out: GlobalMut<u32>) {
     if rank(cx) == 5 {
         // SAFETY: 4 to 8 are inside, and aligned; 3 to 7 are not.
         let items = unsafe { x.vector_inside::<4>(if right { 4 } else { 3 }) }; // at: misaligned_by_contract read
-        // SAFETY: this thread's.
+        // SAFETY: only this thread writes it.
         unsafe { out.write_items(0, &items) };
     }
 }
@@ -155,7 +156,7 @@ pub fn partial_barrier(cx: Block, right: bool) {
     }
 }
 
-/// Adds up in halves; the threads that no longer add leave the loop's barriers out.
+/// Adds in halves. Threads that no longer add skip the loop's barriers.
 #[kernel]
 pub fn barrier_in_branch(cx: Block, right: bool, mut out: GlobalMut<u32, PerBlock>, mut shared: Shared<[u32; 64]>) {
     shared.set(rank(cx), 1);
@@ -176,7 +177,7 @@ pub fn barrier_in_branch(cx: Block, right: bool, mut out: GlobalMut<u32, PerBloc
     out.store(shared.get(63) * shared.get(0)); // at: barrier_in_branch read
 }
 
-/// As above, but the others come to a barrier too, a different one.
+/// Has a barrier in a branch, too, but the other threads reach a different barrier.
 #[kernel]
 pub fn two_barriers_in_branches(cx: Block, right: bool, mut shared: Shared<[u32; 64]>) {
     shared.set(rank(cx), 1);
@@ -197,7 +198,7 @@ pub fn two_barriers_in_branches(cx: Block, right: bool, mut shared: Shared<[u32;
     shared.set(rank(cx), old);
 }
 
-/// A race, after which the second thread waits for a value that nobody writes, and spins or not.
+/// Has a race. After it, the second thread waits for a value that no thread writes, with or without `spin`.
 #[kernel]
 pub fn race_before_a_wait(cx: Block, right: bool, spin: bool, mut shared: Shared<[u32; 1]>) {
     if rank(cx) == 0 {
@@ -216,7 +217,7 @@ pub fn race_before_a_wait(cx: Block, right: bool, spin: bool, mut shared: Shared
     }
 }
 
-/// A read of what nothing has written, and a race, before a barrier to which all threads come.
+/// Reads unwritten memory and has a race, before a barrier that all threads reach.
 #[kernel]
 pub fn race_after_unwritten(cx: Block, right: bool, out: GlobalMut<u32, Atomic>, mut shared: Shared<[u32; 2]>) {
     if right {
@@ -229,7 +230,7 @@ pub fn race_after_unwritten(cx: Block, right: bool, out: GlobalMut<u32, Atomic>,
     cx.barrier();
 }
 
-/// Two storages and the rest, of which one is indexed out of bounds.
+/// Has two storages and the rest, and indexes one of them out of bounds.
 #[kernel]
 pub fn outside_shared(
     cx: Block,
@@ -246,7 +247,7 @@ pub fn outside_shared(
         match which {
             0 => second.set(3 + past, 1), // at: outside_shared 0
             1 => rest.set(9 + past, 1),   // at: outside_shared 1
-            // SAFETY: what the test is about.
+            // SAFETY: this is the mistake that the test needs.
             2 => unsafe { second.array::<u64>(8, 2).store(1 + past, 1) }, // at: outside_shared 2
             _ => out.set(i, u64::from(rest.get(0))),                      // at: outside_shared unwritten
         }
@@ -278,7 +279,7 @@ pub fn divergent_shuffle(cx: Block, right: bool, mut out: GlobalMut<u32>) {
     }
 }
 
-/// A full mask in a warp of eight lanes.
+/// Uses a full mask in a warp of eight lanes.
 #[kernel]
 pub fn absent_lanes(cx: Block, right: bool, mut out: GlobalMut<u32>) {
     for i in cx.items(out.len()) {
@@ -287,7 +288,7 @@ pub fn absent_lanes(cx: Block, right: bool, mut out: GlobalMut<u32>) {
     }
 }
 
-/// Lane 15 reads lane 16, which takes no part.
+/// Lane 15 reads lane 16, which is not in the mask.
 #[kernel]
 pub fn shuffle_from_outside(cx: Block, right: bool, mut out: GlobalMut<u32>) {
     for i in cx.items(out.len()) {
@@ -309,7 +310,7 @@ pub fn deadlock(cx: Block, right: bool, flag: GlobalMut<u32, Atomic>) {
     }
 }
 
-/// Far more stack than a lane has.
+/// Needs far more stack than a lane has.
 #[inline(never)]
 fn deep(depth: u32) -> u64 {
     let frame = core::hint::black_box([depth as u64; 32]);

@@ -1,4 +1,4 @@
-//! Races: of threads of a block, of warps, and of blocks.
+//! Tests races between threads of a block, between warps, and between blocks.
 
 use kernel_primitives::{Buffer, Diagnosis, Result, Stream};
 
@@ -36,7 +36,7 @@ fn a_write_without_a_barrier_after_the_read_is_a_race() -> Result<()> {
         kernels::shared_read_write::launch(stream, (2, 64), right, &mut out)
     };
     diagnose("shared_read_write", launch, |fault, seed| {
-        // Thread 63 comes to the barrier last and goes on first: it reads what thread 0 writes then.
+        // Thread 63 reaches the barrier last and continues first. It reads the element that thread 0 writes after that.
         let accesses = [("read", [0, 63]), ("write", [0, 0])];
         check_race(fault, seed, "shared_read_write", accesses, "element 0 of `shared`");
     })
@@ -61,7 +61,7 @@ fn lanes_of_a_warp_race_without_a_warp_barrier_whatever_they_shuffle() -> Result
         kernels::warp_without_sync::launch(stream, (1, 64), right, &mut out)
     };
     diagnose("warp_without_sync", launch, |fault, seed| {
-        // Lane 31 comes to the shuffle last and goes on first.
+        // Lane 31 reaches the shuffle last and continues first.
         let accesses = [("write", [0, 30]), ("read", [0, 31])];
         check_race(fault, seed, "warp_without_sync", accesses, "element 30 of `shared`");
         assert!(fault.help.as_ref().is_some_and(|help| help.contains("cx.sync_warp(mask)")), "{fault}");
@@ -77,7 +77,7 @@ fn a_warp_barrier_orders_the_lanes_of_its_mask_only() -> Result<()> {
     diagnose("warp_wrong_mask", launch, |fault, seed| {
         let Diagnosis::DataRace { earlier, .. } = &fault.diagnosis else { panic!("{fault}") };
         assert_eq!(earlier.thread.x ^ fault.thread.x, 16, "{fault}");
-        // The lower half goes on before the upper one begins.
+        // The lower half continues before the upper half begins.
         let accesses = [("read", [0, 0]), ("write", [0, 16])];
         check_race(fault, seed, "warp_wrong_mask", accesses, "element 16 of `shared`");
     })

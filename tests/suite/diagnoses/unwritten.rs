@@ -1,4 +1,4 @@
-//! Reads of what nothing has written.
+//! Tests reads of unwritten memory.
 
 use kernel_primitives::{Device, Diagnosis, EmulatorOptions, MemoryPlace, Result, Stream};
 
@@ -14,7 +14,7 @@ fn a_read_of_shared_memory_that_nothing_has_written_is_reported() -> Result<()> 
         check_unwritten(fault, "shared_unwritten read", &shared("shared", 5));
         assert_eq!(fault.thread, thread(4));
         assert!(seed.is_some() || fault.block == thread(0));
-        // Who wrote next to it, and where.
+        // The help names the thread that wrote the element next to it, and its place.
         let near = format!("element 4 of `shared`, by thread {}", thread(4));
         let help = fault.help.as_ref().unwrap();
         let place = format!("kernels.rs:{}:", line("shared_unwritten write"));

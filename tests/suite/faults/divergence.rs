@@ -1,11 +1,12 @@
-//! What the emulator alone reports: barriers and warp operations that threads miss, and waits without an end.
+//! Tests faults that only the emulator reports: barriers and warp operations that threads miss, and waits without an
+//! end. In these kernels, a GPU would hang or do something unspecified.
 
 use kernel_primitives::{Buffer, Device, Diagnosis, EmulatorOptions, Result, Stream};
 
 use super::{check_place, run_expecting_fault, still_works};
 use crate::kernels::faults as kernels;
 
-/// A stream on each kind of emulator.
+/// Returns a stream on each kind of emulator.
 fn emulators() -> Result<Vec<Stream>> {
     let mut streams = Vec::new();
     for (checked, seed) in [(true, None), (true, Some(3)), (false, None), (false, Some(4))] {
@@ -43,7 +44,7 @@ fn emulator_reports_a_barrier_that_some_threads_never_reach() -> Result<()> {
             kernels::divergent_barrier::launch(stream, (2, 64), threads)
         })?;
     }
-    // All or none is fine.
+    // All threads or no threads may reach the barrier.
     for stream in emulators()? {
         kernels::divergent_barrier::launch(&stream, (2, 64), 64)?;
         kernels::divergent_barrier::launch(&stream, (2, 64), 0)?;

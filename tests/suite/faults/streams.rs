@@ -1,4 +1,4 @@
-//! Faults of several streams and launches: whose they are, and what they leave behind.
+//! Tests faults of several streams and launches: which stream gets a fault, and what works after it.
 
 use kernel_primitives::simt::FaultKind;
 use kernel_primitives::{Buffer, Device, Dims, Error, KernelFault, Result, Stream};
@@ -15,7 +15,7 @@ fn sanitize_a_fault_leaves_other_streams_alone() -> Result<()> {
     let (one, other) = (device.stream()?, device.stream()?);
     let mut out: Buffer<u32> = other.buffer_from(&[3; 64])?;
     let early = launched(kernels::author_fault::launch(&one, (3, 32), 1));
-    // Launches, synchronisations, copies and events there neither get the fault nor lose it.
+    // Launches, synchronisations, copies and events of the other stream neither get the fault nor lose it.
     crate::kernels::graph::affine::launch(&other, (1, 64), 2, 1, &mut out)?;
     other.synchronize()?;
     other.record()?.synchronize()?;
@@ -29,7 +29,7 @@ fn sanitize_a_fault_leaves_other_streams_alone() -> Result<()> {
 fn a_fault_ends_no_waits_on_other_streams() -> Result<()> {
     let device = Device::auto()?;
     let (waiting, other) = (device.stream()?, device.stream()?);
-    // A third of a second on a GPU.
+    // On a GPU, this takes a third of a second.
     let turns = if device.is_gpu() { 300_000 } else { 10 };
     let mut out = waiting.buffer_zeroed::<u64>(4)?;
     let mut none = other.buffer_zeroed::<u64>(4)?;
@@ -52,7 +52,7 @@ fn each_stream_gets_the_fault_of_its_own_launch() -> Result<()> {
             .iter()
             .enumerate()
             .map(|(i, stream)| {
-                // Every third launch is right.
+                // Every third stream has no launch.
                 let launch = |code| launched(kernels::author_fault::launch(stream, (3, 32), code));
                 if i % 3 == round { None } else { Some(launch(i as u64)) }
             })
@@ -72,7 +72,8 @@ fn each_stream_gets_the_fault_of_its_own_launch() -> Result<()> {
 fn of_the_faults_on_a_stream_the_first_comes_back_and_names_its_launch() -> Result<()> {
     let stream = stream()?;
     let early = launched(kernels::author_fault::launch(&stream, (3, 32), 1));
-    // On a GPU that has not run it yet, this launch is behind the first; else the fault is its error.
+    // If a GPU has not run the first launch yet, this launch is queued after it. Otherwise, the fault is this launch's
+    // error.
     let second = early.or_else(|| launched(kernels::everyone_faults::launch(&stream, (3, 32))));
     let fault = second.unwrap_or_else(|| run_expecting_fault(&stream, |_| Ok(())));
     assert_eq!(fault.diagnosis, raised(FaultKind::User, [1, 0]));
@@ -100,14 +101,15 @@ fn streams_that_are_dropped_take_their_faults_along() -> Result<()> {
     let device = Device::auto()?;
     for round in 0..20 {
         launched(kernels::author_fault::launch(&device.stream()?, (3, 32), round));
-        // It may be the same one in the driver, used again.
+        // The driver may use the same stream again.
         let stream = device.stream()?;
         still_works(&stream)?;
     }
     Ok(())
 }
 
-/// Launches a look-back in which block 2 faults, and has every block behind it wait: without an end of these waits, for ever.
+/// Launches a look-back in which block 2 faults, so that every later block waits. If the fault did not end these waits,
+/// they would never end.
 fn fault_in_a_chain(
     launch: impl Fn(&Stream, Dims, &Buffer<u32>, &mut Buffer<u32>) -> Result<()>,
     check: impl Fn(&Stream, &KernelFault),
@@ -195,5 +197,3 @@ fn faults_of_launches_from_many_threads_reach_their_launchers() -> Result<()> {
         workers.into_iter().try_for_each(|worker| worker.join().expect("a worker panicked"))
     })
 }
-
-// A GPU would hang, or do something unspecified, in what follows: these tests are of the emulator, always.

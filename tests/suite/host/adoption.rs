@@ -1,4 +1,4 @@
-//! Contexts, streams and memory that were made elsewhere.
+//! Tests contexts, streams and memory that others have made.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -13,7 +13,7 @@ use crate::kernels::faults::author_fault;
 use crate::kernels::graph::affine;
 use crate::support::{stream, values};
 
-/// The device that the environment names, if it is a GPU, with its context current, and the driver.
+/// Returns the device that the environment names, if it is a GPU, and the driver. The device's context is current.
 fn gpu() -> Result<Option<(Device, Driver)>> {
     let device = Device::auto()?;
     if !device.is_gpu() {
@@ -21,12 +21,12 @@ fn gpu() -> Result<Option<(Device, Driver)>> {
         return Ok(None);
     }
     let driver = Driver::open();
-    // SAFETY: the device's context.
+    // SAFETY: this is the device's context.
     unsafe { driver.cuCtxSetCurrent(device.as_raw_context()) };
     Ok(Some((device, driver)))
 }
 
-/// A stream of the driver's, in the current context.
+/// Makes a stream of the driver in the current context.
 fn raw_stream(driver: &Driver) -> *mut c_void {
     let mut stream = null_mut();
     // SAFETY: the pointer is valid for the call.
@@ -61,7 +61,7 @@ fn the_emulator_adopts_nothing_and_says_what_to_do() -> Result<()> {
 
 #[test]
 fn no_context_is_no_device() {
-    // SAFETY: null is looked at first.
+    // SAFETY: the function checks for null first.
     match unsafe { Device::from_raw_context(null_mut()) } {
         Err(Error::Adoption { reason, .. }) => assert!(reason.contains("null"), "{reason}"),
         Err(Error::NoGpu { .. }) => assert_eq!(Device::gpu_count(), 0),
@@ -86,7 +86,7 @@ fn sanitize_the_primary_context_is_the_device_itself() -> Result<()> {
     // SAFETY: the context is alive.
     let same = unsafe { Device::from_raw_context(device.as_raw_context())? };
     assert_eq!((same.as_raw_context(), same.properties()), (device.as_raw_context(), device.properties()));
-    // What is of one is of the other.
+    // Data of one device can be used on the other.
     let mut data = device.stream()?.buffer_from(&[1u32, 2, 3])?;
     affine::launch(&same.stream()?, (1, 32), 2, 1, &mut data)?;
     drop(device);
@@ -104,7 +104,7 @@ fn another_context_is_a_device_and_stays_when_that_goes() -> Result<()> {
         driver.cuCtxCreate_v2(&raw mut context, 0, ordinal);
     }
     {
-        // SAFETY: the context is destroyed below, after all of this.
+        // SAFETY: the context is destroyed below, after the end of this block.
         let [one, same] = unsafe { [Device::from_raw_context(context)?, Device::from_raw_context(context)?] };
         assert!(one.reason().contains("adopted") && one.as_raw_context() == context);
         let (stream, other) = (one.stream()?, same.stream()?);
@@ -115,7 +115,7 @@ fn another_context_is_a_device_and_stays_when_that_goes() -> Result<()> {
         graph.launch(&other)?;
         assert_eq!(data.to_vec()?, [7, 11, 15]);
 
-        // It is another device than the GPU's own.
+        // This is another device than the GPU's own device.
         let elsewhere = primary.stream()?;
         let error = affine::launch(&elsewhere, (1, 32), 2, 1, &mut data).unwrap_err();
         assert!(matches!(error, Error::WrongDevice { .. }), "{error}");
@@ -126,7 +126,7 @@ fn another_context_is_a_device_and_stays_when_that_goes() -> Result<()> {
         check_code(early.or_else(|| stream.synchronize().err()), 5);
         other.synchronize()?;
     }
-    // SAFETY: the context is alive, and nothing of it is used any more.
+    // SAFETY: the context is alive, and nothing of it is used after this.
     unsafe {
         driver.cuCtxSetCurrent(context);
         let mut address = 0;
@@ -151,7 +151,7 @@ fn sanitize_a_stream_of_others_orders_their_work_and_ours_and_has_its_faults() -
     // SAFETY: the pointer is valid for the call.
     unsafe { driver.cuMemAlloc_v2(&raw mut address, 4 * 1000) };
     {
-        // SAFETY: stream and memory go below, after these.
+        // SAFETY: the stream and the memory are freed below, after these objects.
         let (stream, mut data) = unsafe {
             let stream = Stream::from_raw_borrowed(&device, raw)?;
             let data = Buffer::<u32>::from_raw_borrowed(&stream, address, 1000)?;
@@ -159,14 +159,14 @@ fn sanitize_a_stream_of_others_orders_their_work_and_ours_and_has_its_faults() -
         };
         assert_eq!((stream.as_raw(), data.address(), data.len()), (raw, address, 1000));
         for round in 0..20 {
-            // SAFETY: the buffer's memory, in the order of its stream.
+            // SAFETY: this is the buffer's memory, and the call is in the order of the buffer's stream.
             unsafe { driver.cuMemsetD32Async(address, round, 1000, raw) };
             affine::launch(&stream, (4, 256), 3, 1, &mut data)?;
             if round % 5 == 0 {
                 assert_eq!(data.to_vec()?, vec![3 * round + 1; 1000]);
             }
         }
-        // Another stream waits for it, by the buffer.
+        // Another stream waits for this one, because of the buffer.
         let other = device.stream()?;
         affine::launch(&other, (4, 256), 1, 1, &mut data)?;
         assert_eq!(data.to_vec()?, vec![3 * 19 + 2; 1000]);
@@ -177,7 +177,7 @@ fn sanitize_a_stream_of_others_orders_their_work_and_ours_and_has_its_faults() -
         affine::launch(&stream, (4, 256), 0, 8, &mut data)?;
     }
     let mut host = [0u32; 1000];
-    // SAFETY: both are still there, and nobody uses them.
+    // SAFETY: both still exist, and nothing uses them.
     unsafe {
         driver.cuCtxSetCurrent(device.as_raw_context());
         driver.cuStreamSynchronize(raw);
@@ -192,7 +192,7 @@ fn sanitize_a_stream_of_others_orders_their_work_and_ours_and_has_its_faults() -
 #[test]
 fn the_legacy_default_stream_can_be_borrowed() -> Result<()> {
     let Some((device, _)) = gpu()? else { return Ok(()) };
-    // SAFETY: it always is.
+    // SAFETY: this stream always exists.
     let stream = unsafe { Stream::from_raw_borrowed(&device, null_mut())? };
     let mut data = stream.buffer_from(&[1u32, 2, 3])?;
     affine::launch(&stream, (1, 32), 2, 1, &mut data)?;
@@ -207,7 +207,7 @@ fn what_is_adopted_as_ones_own_is_freed() -> Result<()> {
     let bytes = total / 16;
     for round in 0..40u32 {
         let raw = raw_stream(&driver);
-        // SAFETY: the driver's, and nobody else's from here on.
+        // SAFETY: the stream and the memory are the driver's, and nobody else uses them after this.
         let (stream, mut data) = unsafe {
             let stream = Stream::from_raw(&device, raw)?;
             let mut address = 0;
@@ -274,7 +274,8 @@ fn what_others_capture_is_right_at_each_launch() -> Result<()> {
         assert_eq!(device.pinned::<u64>(1000)?.len(), 1000);
         Ok(())
     };
-    // A stream of others and one of the library's, in the mode that forbids most: no thread may call what is unsafe then.
+    // A stream of others and a stream of the library capture in the strictest mode. In this mode, no thread may make
+    // calls that are unsafe during a capture.
     let raw = raw_stream(&driver);
     // SAFETY: the stream is destroyed below, after this.
     let adopted = unsafe { Stream::from_raw_borrowed(&device, raw)? };
@@ -287,7 +288,7 @@ fn what_others_capture_is_right_at_each_launch() -> Result<()> {
         let mut workspace = Workspace::with_capacity(&stream, 1 << 20)?;
         let dropped = stream.buffer_from(&[5u32; 1000])?;
         let event = other.record()?;
-        // The numbers of a workspace's launches, which are no part of what is captured, go on.
+        // A workspace numbers its launches. These numbers are not captured, and they continue.
         for _ in 0..3 {
             inclusive_scan(Run::on(&stream).with(&mut workspace), &x, Add, &mut sums)?;
         }
@@ -307,7 +308,8 @@ fn what_others_capture_is_right_at_each_launch() -> Result<()> {
         drop(dropped);
         elsewhere()?;
         std::thread::scope(|scope| scope.spawn(elsewhere).join().expect("no panic"))?;
-        // SAFETY: the stream is captured; the pointers are valid for the calls. The capture is whole, or the driver says otherwise.
+        // SAFETY: the stream is captured; the pointers are valid for the calls. The driver fails if the capture is not
+        // whole.
         unsafe {
             driver.cuCtxSetCurrent(device.as_raw_context());
             driver.cuStreamEndCapture(raw, &raw mut graph);
@@ -317,7 +319,7 @@ fn what_others_capture_is_right_at_each_launch() -> Result<()> {
         for seed in 0..4 {
             let host = values::<u32>(LEN, seed);
             x.copy_from(&host)?;
-            // SAFETY: the buffers are alive and in the order of the stream.
+            // SAFETY: the buffers are alive, and in the order of the stream.
             unsafe { driver.cuGraphLaunch(launched, raw) };
             let expected: Vec<u32> = host
                 .iter()
@@ -333,13 +335,13 @@ fn what_others_capture_is_right_at_each_launch() -> Result<()> {
             }
         }
         stream.synchronize()?;
-        // SAFETY: made above, destroyed once, and done.
+        // SAFETY: both were made above, are destroyed once, and have finished.
         unsafe {
             driver.cuGraphExecDestroy(launched);
             driver.cuGraphDestroy(graph);
         }
     }
-    // SAFETY: nobody uses it any more.
+    // SAFETY: nothing uses it after this.
     unsafe { driver.cuStreamDestroy_v2(raw) };
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Captured sequences of launches do what the launches do one by one.
+//! Tests that captured sequences of launches do the same as the launches one by one.
 
 use std::thread;
 
@@ -11,7 +11,7 @@ use crate::support::{Random, stream, streams, values};
 
 mod refused;
 
-/// One step of a program over several buffers of one length.
+/// One step of a program over several buffers of the same length.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Affine { a: u32, b: u32, data: usize },
@@ -21,7 +21,7 @@ enum Step {
 
 const BUFFERS: usize = 4;
 
-/// `count` random steps, each of which reads other buffers than it writes.
+/// Makes `count` random steps. Each step reads other buffers than it writes.
 fn program(count: usize, seed: u64) -> Vec<Step> {
     let mut random = Random::new(seed);
     let mut steps = Vec::new();
@@ -39,7 +39,7 @@ fn program(count: usize, seed: u64) -> Vec<Step> {
     steps
 }
 
-/// The reference: the program on vectors.
+/// Runs the program on vectors, as the reference.
 fn run_on_host(program: &[Step], data: &mut [Vec<u32>]) {
     for &step in program {
         match step {
@@ -149,7 +149,7 @@ fn sanitize_replays_take_their_turns_on_all_streams_and_with_the_host() -> Resul
         graph.launch(&streams[(round as usize + 1) % 3])?;
         run_on_host(&program, &mut expected);
         run_on_host(&program, &mut expected);
-        // A launch on another stream, from and to what the graph uses.
+        // These launches on another stream read and write the graph's buffers.
         let between = [
             Step::Affine { a: 7, b: round, data: 2 },
             Step::Combine { weight: 5, x: 2, y: 1, out: 0 },
@@ -195,7 +195,7 @@ fn a_graph_keeps_the_memory_of_its_buffers() -> Result<()> {
             combine::<Weighted>::launch(s, (4, 64), weighted, &between, &x, &mut out)
         })?
     };
-    // Memory that would take the dropped buffers' place if they were freed.
+    // This memory would take the dropped buffers' place if they were freed.
     let others = (0..4).map(|_| stream.buffer_from(&[9u32; 3000])).collect::<Result<Vec<_>>>()?;
     for _ in 0..2 {
         graph.launch(&stream)?;
@@ -364,7 +364,7 @@ fn graphs_can_be_shared_between_threads() {
     check::<Graph>();
 }
 
-/// What [`counters_tell_what_was_done`] runs in a process of its own, where nothing else uses the device.
+/// [`counters_tell_what_was_done`] runs this in a process of its own, where nothing else uses the device.
 #[test]
 fn child_counts() -> Result<()> {
     if std::env::var_os("SUITE_CHILD").is_none() {

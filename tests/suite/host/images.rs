@@ -1,4 +1,4 @@
-//! The code that the builder left for the host. These tests look at it and run none of it.
+//! Tests the code that the builder has put into the host's program. These tests read it, but run none of it.
 
 use kernel_primitives::functor::Add;
 use kernel_primitives::kernels::{block_reduce, map_binary};
@@ -6,7 +6,7 @@ use kernel_primitives::{KernelInfo, f16};
 
 use crate::kernels::{Sixteen, Twelve, printing, simt};
 
-/// Kernels with values, structs, views, shared memory and functors for parameters.
+/// Returns kernels that have values, structs, views, shared memory and functors as parameters.
 fn kernels() -> Vec<&'static KernelInfo> {
     vec![
         map_binary::<f16, f16, Add, 8>::info(),

@@ -1,4 +1,4 @@
-//! Kernels whose launch is unsafe, or private to those who prepare it.
+//! Tests kernels whose launch is unsafe, or private to the module that prepares it.
 
 use kernel_primitives::input::Span;
 use kernel_primitives::simt::{Fault, FaultKind};
@@ -14,11 +14,11 @@ fn an_unsafe_launch_gathers() -> Result<()> {
     let at: Vec<u32> = values::<u32>(1000, 2).into_iter().map(|at| at % 500).collect();
     let mut out = stream.buffer_zeroed::<f32>(1000)?;
     let (input, places) = (stream.buffer_from(&x)?, stream.buffer_from(&at)?);
-    // SAFETY: all places are below 500.
+    // SAFETY: all places are less than 500.
     unsafe { gather::<Span<f32>>::launch(&stream, (2, 64), &input, &places, &mut out) }?;
     let expected: Vec<u32> = at.iter().map(|&at| x[at as usize].to_bits()).collect();
     assert_eq!(out.to_vec()?.into_iter().map(f32::to_bits).collect::<Vec<_>>(), expected);
-    // What a launch can check, it does.
+    // A launch checks what it can.
     // SAFETY: nothing is read.
     let other = unsafe { gather::<Span<f32>>::launch(&stream, (2, 64), &input, &places, out.slice_mut(..999)?) };
     assert!(matches!(other, Err(Error::LengthMismatch { first_len: 1000, second_len: 999, .. })), "{other:?}");
@@ -36,7 +36,7 @@ fn a_private_launch_is_its_module_s() -> Result<()> {
     Ok(())
 }
 
-/// What a kernel says of its blocks holds for a launch; in another kernel it may not.
+/// A kernel's declaration of its blocks holds for a launch. In another kernel, it may not hold.
 #[test]
 fn a_kernel_that_is_called_by_another_has_the_threads_it_says() -> Result<()> {
     let stream = stream()?;

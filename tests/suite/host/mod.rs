@@ -1,4 +1,4 @@
-//! The runtime: devices, streams, buffers, launches and graphs, and what comes from elsewhere.
+//! Tests the runtime: devices, streams, buffers, launches and graphs, and objects that others made.
 
 mod adoption;
 mod graph;

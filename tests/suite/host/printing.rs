@@ -1,5 +1,5 @@
-//! What kernels print reaches the process's standard output. A test cannot look at that of its own process, so one launches
-//! the kernels, and another runs this program for that one alone.
+//! Tests that the text of kernels reaches the process's standard output. A test cannot read the output of its own
+//! process. Thus one test launches the kernels, and another test runs this program with only that test.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -16,7 +16,7 @@ const LEN: usize = 150;
 #[test]
 fn kernels_that_print_run() -> Result<()> {
     let stream = stream()?;
-    // Not behind what the harness writes.
+    // The text must not be in the line that the harness has begun.
     println!();
     let x: Vec<f32> = (0..LEN).map(|i| i as f32 / 4.0 - 10.0).collect();
     let x = stream.buffer_from(&x)?;
@@ -34,7 +34,7 @@ fn lines_are_whole_and_the_same_on_all_machines() {
         let value = i as f64 / 4.0 - 10.0;
         expected.insert(format!("printed: {thread} of block ({block}, 0, 0): x[{i:03}] = {value:.2}"));
     }
-    // As C's printf has it; the bfloat16 nearest to 10^10 is 9,999,220,736.
+    // The numbers are printed as C's printf does. The bfloat16 nearest to 10^10 is 9,999,220,736.
     expected.insert("printed: -2 9223372036854775808 -0.375 9.99922e+09 -0.333333 true false".to_owned());
     expected.insert("printed: fe 0x8000000000000000 -0.375  | 9.99922e+09| -00000.3|".to_owned());
     expected.insert(format!("printed: [{:<#6x}] [{:<#20X}] [{:<#x}]", -2i8, 1u64 << 63, 1));

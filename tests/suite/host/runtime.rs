@@ -1,4 +1,4 @@
-//! Devices, streams, events, buffers, and the checks before a launch.
+//! Tests devices, streams, events, buffers, and the checks before a launch.
 
 use std::process::Command;
 
@@ -41,7 +41,7 @@ fn copies_between_buffers_of_a_device() -> Result<()> {
     let mut expected = y.clone();
     expected[10..40].copy_from_slice(&x[3..33]);
     assert_eq!(target.to_vec()?, expected);
-    // From one half of a buffer to the other.
+    // This copies from one half of a buffer to the other.
     let (mut low, high) = target.as_mut_slice().split_at(50)?;
     assert_eq!((low.len(), high.len()), (50, 50));
     low.copy_from_device(&stream, high.as_slice())?;
@@ -114,7 +114,7 @@ fn slices_outside_their_buffer_are_errors() -> Result<()> {
     assert!(buffer.slice(..=usize::MAX).is_err());
     assert_eq!(buffer.slice(10..)?.len(), 0);
     assert_eq!(buffer.slice(10..10)?.len(), 0);
-    // A slice of a slice counts from its own start, and does not reach beyond its own end.
+    // A slice of a slice counts from its own start, and cannot go past its own end.
     let part = buffer.slice(4..8)?;
     assert_eq!(part.slice(1..)?.len(), 3);
     assert!(matches!(part.slice(..5).err(), Some(Error::OutOfRange { start: 0, end: 5, len: 4 })));
@@ -151,7 +151,7 @@ fn slices_are_seen_as_other_elements_if_size_and_alignment_fit() -> Result<()> {
     assert!(text.contains("not all bytes are values"), "{text}");
     reason(bytes.as_slice().reinterpret::<[bool; 3]>().err());
     reason(bytes.slice(..8)?.reinterpret::<Flagged>().err());
-    // Reading a bool's byte is fine, writing it is not.
+    // A bool's byte may be read, but not written.
     let mut flags = stream.buffer_from(&[true, false, true])?;
     assert_eq!(flags.as_slice().reinterpret::<u8>()?.to_vec()?, [1, 0, 1]);
     let text = reason(flags.as_mut_slice().reinterpret::<u8>().err());
@@ -198,7 +198,7 @@ fn lengths_near_the_largest_are_errors() -> Result<()> {
         }
     }
     assert!(matches!(device.pinned::<u8>(isize::MAX as usize), Err(Error::Allocation { .. })));
-    // Elements without bytes are as many as one likes.
+    // There may be any number of elements without bytes.
     assert_eq!(device.pinned::<[u8; 0]>(usize::MAX)?.len(), usize::MAX);
     let mut none = stream.buffer_uninit::<[f32; 0]>(usize::MAX)?;
     assert_eq!((none.len(), none.to_vec()?.len()), (usize::MAX, usize::MAX));
@@ -298,7 +298,7 @@ fn emulators_with_different_options_share_buffers() -> Result<()> {
     Ok(())
 }
 
-/// What a child of this process says about the device that the environment names.
+/// Runs this program again with a value of the environment's variable, and returns what it prints about its device.
 fn device_of_a_child(value: &str) -> String {
     let output = Command::new(std::env::current_exe().expect("this test"))
         .args(["--exact", "host::runtime::child_names_its_device", "--nocapture"])
@@ -311,8 +311,8 @@ fn device_of_a_child(value: &str) -> String {
     line.unwrap_or_else(|| panic!("{text}\n{}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// No test, but what [`device_of_a_child`] runs: an environment is set for a child, since to change one's own is unsound
-/// beside other threads.
+/// This is not a test. [`device_of_a_child`] runs it in a child. Only a child's environment is set, because to change
+/// that of a process with other threads is unsound.
 #[test]
 fn child_names_its_device() {
     if std::env::var_os("SUITE_CHILD").is_some() {
@@ -374,7 +374,7 @@ fn a_slice_is_set_to_zero_alone_and_again_by_a_graph() -> Result<()> {
     let mut flags = stream.buffer_from(&[true; 9])?;
     flags.slice_mut(1..3)?.set_zero(&stream)?;
     assert_eq!(flags.to_vec()?[..4], [true, false, false, true]);
-    // What was never written is now.
+    // The graph sets memory to zero that was never written.
     let mut sums = stream.buffer_uninit::<u64>(5)?;
     let graph = stream.capture(|stream| {
         buffer.slice_mut(7..9)?.set_zero(stream)?;

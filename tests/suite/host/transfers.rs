@@ -1,4 +1,4 @@
-//! Copies with pinned memory that the host does not wait for.
+//! Tests copies with pinned memory that the host does not wait for.
 
 use kernel_primitives::{Error, Result};
 
@@ -14,7 +14,7 @@ fn what_is_uploaded_comes_back() -> Result<()> {
             host.copy_from_slice(&x);
             let mut buffer = stream.buffer_uninit::<u32>(len)?;
             let upload = buffer.copy_from_async(&stream, host)?;
-            // A copy on another stream comes after it, and so does one that waits.
+            // A copy on another stream comes after it. So does a copy that waits.
             let download = buffer.copy_to_async(&other, device.pinned(len)?)?;
             assert_eq!(buffer.to_vec()?, x);
             assert_eq!(*upload.wait()?, *x);
@@ -52,7 +52,7 @@ fn transfers_that_cannot_begin_are_errors() -> Result<()> {
     Ok(())
 }
 
-/// A buffer of `bool` may hold bytes that are none, from a kernel of others say.
+/// A buffer of `bool` may hold bytes that are not a `bool`, for example from a kernel of others.
 #[test]
 fn bytes_that_are_no_elements_are_not_given_to_the_host() -> Result<()> {
     let stream = stream()?;

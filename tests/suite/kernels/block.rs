@@ -1,9 +1,9 @@
-//! Collectives of a block.
+//! Kernels with collectives of a block.
 
 use super::{Compose, Last, Map, Triangular};
 use kernel_primitives::prelude::*;
 
-/// Each thread's result of reducing its block's values, round after round with the same storage.
+/// Reduces each block's values, and writes the result for each thread. Several rounds use the same storage.
 #[kernel(max_threads(1024), instantiate(
     <f32, Add>, <f64, Mul>, <f16, Max>, <bf16, Min>, <i32, Min>, <i32, Add>, <u32, Max>, <u32, Mul>, <u8, Add>, <i64, Max>,
     <f64, Min>, <u8, Last>, <Map<u32>, Compose>, <Map<u64>, Compose>, <Triangular, Compose>,
@@ -20,7 +20,8 @@ pub fn block_reduced<T: Element, R: Reducer<T> + KernelParam>(
     }
 }
 
-/// Each thread's result of reducing its row's values, round after round with the same storage.
+/// Reduces the values of each row of a block, and writes the result for each thread. Several rounds use the same
+/// storage.
 #[kernel(max_threads(1024), instantiate(
     <f32, Add>, <f64, Mul>, <f16, Max>, <bf16, Min>, <i32, Min>, <i32, Add>, <u32, Max>, <u32, Mul>, <u8, Add>, <i64, Max>,
     <f64, Min>, <u8, Last>, <Map<u32>, Compose>, <Map<u64>, Compose>, <Triangular, Compose>,
@@ -37,8 +38,8 @@ pub fn rows_reduced<T: Element, R: Reducer<T> + KernelParam>(
     }
 }
 
-/// Both collectives by turns on one storage, a second storage, and an explicit [`Shared::sync`] in between: the block's
-/// sum, its row's maximum, the block's composition, the block's sum again.
+/// Calls both collectives in turn on one storage, with a second storage and an explicit [`Shared::sync`] in between.
+/// The results are the block's sum, its row's maximum, the block's composition, and the block's sum again.
 #[kernel(max_threads(1024))]
 pub fn mixed_reductions(
     cx: Block,
@@ -57,7 +58,8 @@ pub fn mixed_reductions(
     }
 }
 
-/// Each tile's items that pass, and how many there are in the tile: by a compaction round after round with the same storage.
+/// Compacts each tile's items that are less than `below`, and counts them for each tile. Several rounds use the same
+/// storage.
 #[kernel(equal_len(x, out), instantiate(<u32, 1>, <u32, 4>, <u8, 3>, <f64, 2>))]
 pub fn compacted<T: Element + ConvertTo<f64>, const N: usize>(
     cx: Block,
@@ -70,14 +72,14 @@ pub fn compacted<T: Element + ConvertTo<f64>, const N: usize>(
     for tile in cx.tiles::<N>(x.len()) {
         let mut items = init::<T, N>(T::ZERO);
         read_data(cx, &mut items, x.tile(tile));
-        // Of those that the last tile lacks too, which are not kept.
+        // The last tile lacks some of these items, which are not kept.
         let keep = items.map(|item| item.convert() < below);
         let kept = block_compact(cx, &mut shared, &items, &keep, out.tile(tile));
         counts.at(tile.start() / (N * cx.block_threads() as usize)).fetch_add(kept);
     }
 }
 
-/// The sum of each row, a block a row.
+/// Writes the sum of each row, with a block for each row.
 #[kernel]
 pub fn row_totals(
     cx: Block,
@@ -98,7 +100,7 @@ pub fn row_totals(
     }
 }
 
-/// The sum of each row, a warp a row.
+/// Writes the sum of each row, with a warp for each row.
 #[kernel]
 pub fn warp_row_totals(cx: Block, rows: usize, columns: usize, x: Global<u32>, mut out: GlobalMut<u32, PerWarpRow>) {
     for row in cx.warp_rows(rows) {

@@ -1,11 +1,11 @@
-//! What other projects' cases ask for, composed of primitives.
+//! Kernels for other projects' cases, made of primitives.
 
 use kernel_primitives::functor::Mul;
 use kernel_primitives::io::{Window, read_data_2d, write_data_2d};
 use kernel_primitives::prelude::*;
 
-/// `out = a · b` of tensors `[outer, rows, columns]`, each with its own distances of outer elements and of rows. A block has
-/// one row of threads and takes whole outer elements.
+/// `out = a · b` of tensors `[outer, rows, columns]`, each with its own strides of outer elements and of rows. A block
+/// has one row of threads, and handles whole outer elements.
 #[kernel(instantiate(<f32>, <f64>, <f16>, <bf16>))]
 pub fn strided_product<T: Number + ConvertTo<T>>(
     cx: Block,
@@ -55,8 +55,8 @@ pub fn product_in_place<T: Number>(cx: Block, mut a: GlobalMut<T, Tiles<4>>, b: 
     }
 }
 
-/// The running sums along the middle one of three dimensions, with the strides of input and output: from the end if
-/// `reversed`, of what comes before if `exclusive`. Each block takes whole lines.
+/// Writes the running sums along the second of three dimensions, with strides for input and output. If `reversed`, sums
+/// run from the end; if `exclusive`, a sum leaves its own item out. Each block handles whole lines.
 #[kernel]
 pub fn running_sums(
     cx: Block,

@@ -1,10 +1,10 @@
-//! All functors of a type in one kernel: for each pair of arguments an array with one result a functor. The tests call the
-//! same functions on the host.
+//! Calls all functors of a type in one kernel. Each pair of arguments gives an array with one result for each functor.
+//! The tests call the same functions on the host.
 
 use kernel_primitives::functor::*;
 use kernel_primitives::prelude::*;
 
-/// A result as 64 bits; NaN as one pattern, since its payload is not fixed.
+/// Encodes a result as 64 bits. Each NaN has the same bits, because its payload is not fixed.
 pub trait Encode {
     fn encode(self) -> u64;
 }
@@ -58,7 +58,7 @@ pub trait Columns:
     + ConvertTo<f32>
     + ConvertTo<f64>
 {
-    /// What may be divided by: of integers, one in place of 0.
+    /// Returns a number that is allowed as a divisor. For integers, it returns 1 in place of 0.
     fn nonzero(self) -> Self;
 }
 
@@ -77,7 +77,7 @@ macro_rules! nonzero {
 nonzero!(u8, u16, u32, u64, i8, i16, i32, i64);
 nonzero! { f16: |x| x; bf16: |x| x; f32: |x| x; f64: |x| x; }
 
-/// A function of two arguments to an array of results, and the names of those.
+/// Defines a function from two arguments to an array of results, and the names of the results.
 macro_rules! columns {
     ($(#[$doc:meta])* $name:ident, $names:ident: <$t:ident: $($bound:path),+> |$x:ident, $y:ident| -> $r:ty [
         $($column:expr),* $(,)?
@@ -93,7 +93,7 @@ macro_rules! columns {
 }
 
 columns! {
-    /// What all numbers have.
+    /// The functors of all numbers.
     numbers, NUMBERS: <T: Columns> |x, y| -> u64 [
         Identity.apply(x).encode(),
         Neg.apply(x).encode(),
@@ -148,7 +148,7 @@ columns! {
 }
 
 columns! {
-    /// What integers have.
+    /// The functors of integers.
     integers, INTEGERS: <T: Columns, Integer> |x, y| -> u64 [
         BitAnd.apply(x, y).encode(),
         BitOr.apply(x, y).encode(),
@@ -165,7 +165,7 @@ columns! {
 }
 
 columns! {
-    /// What floats have to the bit.
+    /// The functors of floats that are exact to the bit.
     floats, FLOATS: <T: Columns, Real> |x, y| -> u64 [
         MulAdd.apply(x, y, x).encode(),
         MulAdd.apply(x, x, y).encode(),
@@ -185,29 +185,31 @@ columns! {
     ]
 }
 
-/// Functors of floats that are right to a few units in the last place: each with the units that it may be off, and its result in `f64`.
+/// Functors of floats with an error of a few units in the last place. Each has its largest error in these units, and
+/// its result in `f64`.
 macro_rules! elementary {
     (|$x:ident, $y:ident| $($functor:ident($($argument:ident),+) within $units:literal of $exact:expr;)*) => {
-        /// The results of all of them.
+        /// Returns the results of all of these functors.
         #[inline(always)]
         pub fn reals<T: Real + Accumulate<Accum: Real>>($x: T, $y: T) -> [T; REALS] {
             [$($functor.apply($($argument),+)),*]
         }
 
-        /// How many they are.
+        /// The number of these functors.
         pub const REALS: usize = [$(stringify!($functor)),*].len();
 
-        /// A functor's name, its results in `f64`, and how many units in the last place it may be off.
+        /// A functor's name, its results in `f64`, and its largest error in units in the last place.
         #[cfg(not(target_arch = "nvptx64"))]
         pub type Elementary = (&'static str, fn(f64, f64) -> f64, f64);
 
-        /// All of them, in the order of the results.
+        /// All of these functors, in the order of the results.
         #[cfg(not(target_arch = "nvptx64"))]
         #[allow(unused_variables, reason = "most take one argument")]
         pub const ELEMENTARY: [Elementary; REALS] = [$((stringify!($functor), |$x, $y| $exact, $units)),*];
     };
 }
-// The units are those that libdevice documents, and for the activation functions what the rounding of their arguments makes of it.
+// The units are those in libdevice's documentation. For activation functions, they also allow for the rounding of the
+// arguments.
 elementary! { |x, y|
     Rsqrt(x) within 3.0 of 1.0 / x.sqrt();
     Cbrt(x) within 3.0 of x.cbrt();
@@ -244,7 +246,7 @@ elementary! { |x, y|
     };
     Gelu(x) within 300.0 of if x == f64::NEG_INFINITY { -0.0 } else { 0.5 * x * libm::erfc(-x / 2f64.sqrt()) };
     GeluTanh(x) within 300.0 of {
-        // e to the power of 2u over 1 plus that; for large u the same as 1.
+        // The factor is e to the power of 2u, divided by 1 plus the same power. For large u it is 1.
         let u = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x);
         if x == f64::NEG_INFINITY {
             -0.0
@@ -260,7 +262,7 @@ elementary! { |x, y|
 }
 
 columns! {
-    /// What complex numbers have to the bit.
+    /// The functors of complex numbers that are exact to the bit.
     complexes, COMPLEXES: <T: Divide, Encode> |x, y| -> u64 [
         Neg.apply(x).encode(),
         Square.apply(x).encode(),

@@ -4,7 +4,7 @@ use kernel_primitives::input::{Permutation, Span};
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt;
 
-/// True in the thread that is to blame: thread 5 of block 2.
+/// Returns true in the thread that makes the mistake: thread 5 of block 2.
 #[inline(always)]
 fn culprit(cx: Block<'_>) -> bool {
     cx.block_rank() == 2 && cx.thread_rank() == 5
@@ -117,7 +117,8 @@ pub fn integer_division(cx: Block, x: Global<i32>, y: Global<i32>, mut out: Glob
     }
 }
 
-/// The quotient, plus the remainder of the greatest value. Faults without a token, at the line that applies it.
+/// The quotient, plus the remainder if `x` is the greatest value. It has no block token, so a fault names the line that
+/// applies it.
 #[derive(Clone, Copy, KernelParam)]
 pub struct Dividing;
 
@@ -145,7 +146,7 @@ pub fn unwrapped_none(cx: Block, index: u64, x: Global<f32>, mut out: GlobalMut<
     }
 }
 
-/// Block 2 faults while the others wait for what it never writes.
+/// Block 2 faults while the other blocks wait for a flag that it never writes.
 #[kernel]
 pub fn fault_while_others_spin(cx: Block, flag: GlobalMut<u32, Atomic>) {
     if culprit(cx) {
@@ -156,7 +157,7 @@ pub fn fault_while_others_spin(cx: Block, flag: GlobalMut<u32, Atomic>) {
     }
 }
 
-/// Each block waits for the one before it, and divides before it lets the next one go on: a look-back.
+/// Each block waits for the block before it, and divides before the next block may continue, as in a look-back.
 #[kernel]
 pub fn division_in_a_chain(cx: Block, divisors: Global<u32>, states: GlobalMut<u32, Atomic>) {
     let block = cx.block_rank();
@@ -168,7 +169,7 @@ pub fn division_in_a_chain(cx: Block, divisors: Global<u32>, states: GlobalMut<u
     }
 }
 
-/// The same, with a panic.
+/// Does the same as [`division_in_a_chain`], with a panic.
 #[kernel]
 pub fn panic_in_a_chain(cx: Block, divisors: Global<u32>, states: GlobalMut<u32, Atomic>) {
     let block = cx.block_rank();
@@ -181,7 +182,8 @@ pub fn panic_in_a_chain(cx: Block, divisors: Global<u32>, states: GlobalMut<u32,
     }
 }
 
-/// Faults at once if there is a code; else waits for so many turns, and tells that nothing has ended it.
+/// Faults at once if there is a code. Otherwise it waits for `turns` turns, and then writes that nothing ended it
+/// early.
 #[kernel]
 pub fn wait_or_fault(cx: Block, turns: u64, code: u64, mut out: GlobalMut<u64, PerBlock>) {
     if code != 0 {
@@ -193,13 +195,13 @@ pub fn wait_or_fault(cx: Block, turns: u64, code: u64, mut out: GlobalMut<u64, P
     out.store(turns);
 }
 
-/// Every thread faults: one of them is reported.
+/// Every thread faults. One of them is reported.
 #[kernel]
 pub fn everyone_faults(cx: Block) {
     cx.fault(cx.thread_rank() as u64); // fault: everyone_faults
 }
 
-/// A fault after writes that others made.
+/// Faults after writes by other threads.
 #[kernel]
 pub fn fault_at_the_end(cx: Block, mut out: GlobalMut<f32>) {
     for i in cx.items(out.len()) {
@@ -211,7 +213,7 @@ pub fn fault_at_the_end(cx: Block, mut out: GlobalMut<f32>) {
     }
 }
 
-/// A barrier that the first `threads` threads alone reach.
+/// Only the first `threads` threads reach the barrier.
 #[kernel]
 pub fn divergent_barrier(cx: Block, threads: u32) {
     if cx.thread_rank() < threads {
@@ -219,7 +221,7 @@ pub fn divergent_barrier(cx: Block, threads: u32) {
     }
 }
 
-/// Two barriers where there should be one.
+/// Uses two barriers where there must be one.
 #[kernel]
 pub fn two_barriers(cx: Block) {
     if cx.thread_rank() == 0 {
@@ -229,7 +231,7 @@ pub fn two_barriers(cx: Block) {
     }
 }
 
-/// A shuffle over a mask whose last lane never comes.
+/// Shuffles with a mask whose last lane never arrives.
 #[kernel]
 pub fn missing_lane(cx: Block, mut out: GlobalMut<u32>) {
     for i in cx.items(out.len()) {
@@ -240,7 +242,7 @@ pub fn missing_lane(cx: Block, mut out: GlobalMut<u32>) {
     }
 }
 
-/// A shuffle over a mask without the lane that calls it.
+/// Shuffles with a mask that does not contain the calling lane.
 #[kernel]
 pub fn own_lane_outside_mask(cx: Block, mut out: GlobalMut<u32>) {
     for i in cx.items(out.len()) {
@@ -249,7 +251,7 @@ pub fn own_lane_outside_mask(cx: Block, mut out: GlobalMut<u32>) {
     }
 }
 
-/// A full mask in a warp that is partial.
+/// Uses a full mask in a partial warp.
 #[kernel]
 pub fn full_mask_in_partial_warp(cx: Block, mut out: GlobalMut<u32>) {
     for i in cx.items(out.len()) {
@@ -258,7 +260,7 @@ pub fn full_mask_in_partial_warp(cx: Block, mut out: GlobalMut<u32>) {
     }
 }
 
-/// A shuffle in segments of `width` lanes.
+/// Shuffles in segments of `width` lanes.
 #[kernel]
 pub fn odd_width(cx: Block, width: u32, mut out: GlobalMut<u32>) {
     for i in cx.items(out.len()) {
@@ -267,7 +269,7 @@ pub fn odd_width(cx: Block, width: u32, mut out: GlobalMut<u32>) {
     }
 }
 
-/// Waits for what nobody does.
+/// Waits for a flag that no thread sets.
 #[kernel]
 pub fn endless_wait(cx: Block, flag: GlobalMut<u32, Atomic>) {
     while flag.at(0).load() == 0 {

@@ -1,10 +1,10 @@
-//! Functors of an author's own, and the library's kernels compiled for them.
+//! Functors of a user, and the library's kernels compiled for them.
 
 use kernel_primitives::functor::{Cast, Fold, LessThan, Neg, Select, Square, Sub};
 use kernel_primitives::kernels;
 use kernel_primitives::prelude::*;
 
-/// `x` to `a * x + b`, with state.
+/// Maps `x` to `a * x + b`. It has state.
 #[derive(Clone, Copy, KernelParam)]
 #[repr(C)]
 pub struct Affine {
@@ -44,7 +44,7 @@ instantiate!(
     kernels::map_any::<u16, u16, Fold<Max>, 4, 8>,
 );
 
-/// `out = a * x + y` by closures, the last one with a captured value.
+/// `out = a * x + y` by closures. The first one captures a value.
 #[kernel(equal_len(x, y, out))]
 pub fn axpy_by_closures(cx: Block, a: f32, x: Global<f32>, y: Global<f32>, mut out: GlobalMut<f32, Tiles<4>>) {
     for tile in cx.tiles::<4>(out.len()) {
@@ -57,7 +57,7 @@ pub fn axpy_by_closures(cx: Block, a: f32, x: Global<f32>, y: Global<f32>, mut o
     }
 }
 
-/// A function of two types: the second shifts the first.
+/// Uses a function of two types: the second argument shifts the first.
 #[kernel]
 pub fn shift_left(cx: Block, x: Global<u64>, by: Global<u8>, mut out: GlobalMut<u64, Tiles<2>>) {
     for tile in cx.tiles::<2>(out.len()) {

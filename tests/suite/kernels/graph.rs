@@ -1,8 +1,8 @@
-//! What graphs are made of: kernels whose result depends on what ran before them.
+//! Kernels for graphs. Their results depend on what ran before them.
 
 use kernel_primitives::prelude::*;
 
-/// `data = a * data + b`, wrapping: chains of these depend on their order.
+/// `data = a * data + b`, wrapping. The result of a chain of these kernels depends on their order.
 #[kernel]
 pub fn affine(cx: Block, a: u32, b: u32, mut data: GlobalMut<u32>) {
     for i in cx.items(data.len()) {
@@ -41,7 +41,7 @@ impl BinaryFn<u32> for Weighted {
     }
 }
 
-/// Faults with the first element as its code, unless that is zero.
+/// Faults with the first element as its code, unless the element is zero.
 #[kernel]
 pub fn fault_unless_zero(cx: Block, codes: Global<u64>) {
     if cx.thread_rank() == 0 && codes[0] != 0 {
@@ -49,7 +49,8 @@ pub fn fault_unless_zero(cx: Block, codes: Global<u64>) {
     }
 }
 
-/// One is added to every element. Launched by one test alone, and there in a capture: its first launch, which loads it.
+/// Adds one to every element. Only one test launches it, and it does so in a capture. Thus its first launch, which
+/// loads it, is in a capture.
 #[kernel]
 pub fn first_launched_in_a_capture(cx: Block, mut data: GlobalMut<u32>) {
     for i in cx.items(data.len()) {

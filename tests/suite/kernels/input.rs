@@ -1,4 +1,4 @@
-//! Inputs of all sources.
+//! Kernels with inputs of all sources.
 
 use super::Twelve;
 use kernel_primitives::functor::{OfPair, Square, Sub};
@@ -8,7 +8,7 @@ use kernel_primitives::prelude::*;
 /// The differences of two buffers.
 pub type Differences<T> = Map<Zip<Span<T>, Span<T>>, OfPair<Sub>>;
 
-/// `out[i] = x[i]`, as far as `x` goes, and zero behind.
+/// `out[i] = x[i]` as far as `x` goes, and zero after that.
 #[kernel(instantiate(
     <Span<f32>, f32, 1>, <Span<f32>, f32, 4>, <Span<f32>, f32, 3>, <Span<u8>, u8, 16>, <Span<Twelve>, Twelve, 2>,
     <Constant<f64>, f64, 2>, <Counting<i32>, i32, 4>, <Counting<u64>, u64, 1>, <Counting<f32>, f32, 4>,
@@ -34,7 +34,7 @@ pub fn collect<S: Source<Item = T>, T: Element, const NX: usize>(
     }
 }
 
-/// `out[i] = x[i]`, of equal lengths.
+/// `out[i] = x[i]`; both have the same length.
 #[kernel(equal_len(x, out))]
 pub fn squares(cx: Block, x: Input<Map<Span<f32>, Square>>, mut out: GlobalMut<f32>) {
     for i in cx.items(out.len()) {
@@ -42,7 +42,8 @@ pub fn squares(cx: Block, x: Input<Map<Span<f32>, Square>>, mut out: GlobalMut<f
     }
 }
 
-/// Of two vectors, `stride` apart from `first` on: whether both are inside, and if so the first and the last of their items.
+/// Reads two vectors that begin at `first` and are `stride` apart. The result says if both are inside, and then has
+/// their first and last items.
 #[kernel]
 pub fn two_vectors(
     _cx: Block,

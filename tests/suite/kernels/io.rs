@@ -1,4 +1,4 @@
-//! Moving data.
+//! Kernels that move data.
 
 use super::{Flagged, Sixteen, Twelve};
 use kernel_primitives::functor::{Cast, Neg, compose};
@@ -27,7 +27,7 @@ pub fn copy<T: Element, const NX: usize>(cx: Block, x: Global<T>, mut out: Globa
     }
 }
 
-/// Reads `x` by one block, into registers that hold `before`, and writes all of the registers.
+/// Reads `x` by one block into registers that hold `before`, and writes all registers.
 #[kernel(instantiate(<f32, 1>, <f32, 4>, <f16, 8>, <u8, 3>, <f64, 2>, <Twelve, 2>))]
 pub fn read_guarded<T: Element, const NX: usize>(cx: Block, before: T, x: Global<T>, mut out: GlobalMut<T, Tiles<NX>>) {
     for tile in cx.tiles::<NX>(out.len()) {
@@ -79,7 +79,8 @@ pub fn visit_tiles<const NX: usize>(cx: Block, visits: GlobalMut<u32, Atomic>) {
     }
 }
 
-/// The number of tiles of `len` elements, of which there need be no memory, the elements in them, and the last's start.
+/// Writes the number of tiles of `len` elements, the number of elements in them, and the start of the last tile. The
+/// elements need no memory.
 #[kernel]
 pub fn count_tiles(cx: Block, len: u64, mut out: GlobalMut<[u64; 3], PerBlock>) {
     let mut found = [0; 3];
@@ -89,7 +90,7 @@ pub fn count_tiles(cx: Block, len: u64, mut out: GlobalMut<[u64; 3], PerBlock>) 
     out.store(found);
 }
 
-/// `out[i] = x[start..end].get(i)`, or `none` where there is none.
+/// `out[i] = x[start..end].get(i)`, or `none` if there is no such element.
 #[kernel]
 pub fn get_of_slice(cx: Block, start: u64, end: u64, none: u32, x: Global<u32>, mut out: GlobalMut<u32>) {
     let part = x.slice(start as usize..end as usize);
@@ -98,7 +99,7 @@ pub fn get_of_slice(cx: Block, start: u64, end: u64, none: u32, x: Global<u32>, 
     }
 }
 
-/// The length of `x`, and of slices of it by each kind of range.
+/// Writes the length of `x`, and of its slices by each kind of range.
 #[kernel]
 pub fn slice_lengths(_cx: Block, x: Global<f64>, mut out: GlobalMut<[u64; 6], PerBlock>) {
     let lengths = [x, x.slice(..), x.slice(2..), x.slice(..3), x.slice(1..=3), x.slice(4..4)];
@@ -111,7 +112,7 @@ pub fn store_block_ranks(cx: Block, mut out: GlobalMut<u64, PerBlock>) {
     out.store(cx.block_rank() as u64);
 }
 
-/// `out[i] = i`, as each type counts.
+/// `out[i] = i`, converted to each type.
 #[kernel(instantiate(<f32, 4>, <u8, 3>, <i64, 1>, <f16, 8>, <f64, 2>))]
 pub fn indices<T: Element, const NX: usize>(cx: Block, mut out: GlobalMut<T, Tiles<NX>>)
 where
@@ -122,7 +123,7 @@ where
     }
 }
 
-/// What [`read_data_2d`] reads, in all registers of all threads: `out[thread][y][x]`.
+/// Writes the registers of all threads after [`read_data_2d`]: `out[thread][y][x]`.
 #[kernel(instantiate(<f32, f64, 1, 1>, <f32, f32, 1, 3>, <i32, f16, 4, 1>, <u8, i32, 3, 2>))]
 pub fn read_2d<T, U, const NX: usize, const NY: usize>(
     cx: Block,
@@ -141,7 +142,7 @@ pub fn read_2d<T, U, const NX: usize, const NY: usize>(
     }
 }
 
-/// Writes `1000 * thread + 10 * y + x` for each of a thread's items, from `first` on.
+/// Writes `1000 * thread + 10 * y + x` for each of a thread's items, starting at `first`.
 #[kernel(instantiate(<f32, 1, 1>, <f32, 1, 3>, <u64, 4, 1>, <f64, 3, 2>))]
 pub fn write_2d<U: Element, const NX: usize, const NY: usize>(
     cx: Block,
@@ -152,7 +153,7 @@ pub fn write_2d<U: Element, const NX: usize, const NY: usize>(
     u32: ConvertTo<U>,
 {
     let items = core::array::from_fn(|y| core::array::from_fn(|x| 1000 * cx.thread_rank() + 10 * y as u32 + x as u32));
-    // SAFETY: the launch has one block of one row, and a window whose items are apart.
+    // SAFETY: the launch has one block of one row, and a window whose items do not overlap.
     unsafe { write_data_2d::<u32, U, _, NX, NY>(cx, &mut out, first as usize, &items, to_window(window)) };
 }
 
@@ -175,7 +176,7 @@ pub fn broadcast<T: Element, I: IndexInt, const NX: usize>(
     }
 }
 
-/// What [`read_data_bc_2d`] reads of a whole output, in all registers of all threads.
+/// Writes the registers of all threads after [`read_data_bc_2d`] has read a whole output.
 #[kernel]
 pub fn broadcast_2d(
     cx: Block,
@@ -194,7 +195,7 @@ pub fn broadcast_2d(
     }
 }
 
-/// What [`read_data_reduce`] reads of a matrix of `columns`, negated, in all registers of all threads.
+/// Writes the registers of all threads after [`read_data_reduce`] has read a matrix of `columns` columns, negated.
 #[kernel]
 pub fn read_to_reduce(
     cx: Block,
@@ -227,23 +228,23 @@ pub fn read_to_reduce(
     }
 }
 
-/// `out = x + 1`, `lens` items a thread, by one block.
+/// `out = x + 1`, with `lens` items for each thread, by one block.
 #[kernel]
 pub fn increment_lens(cx: Block, lens: u32, x: Global<u32>, mut out: GlobalMut<u32, Tiles<8>>) {
     for tile in cx.tiles::<8>(out.len()) {
         let mut items = init::<u32, 8>(0);
         read_data_lens(cx, &mut items, x.tile(tile), lens as usize);
-        // SAFETY: the number is the launch's.
+        // SAFETY: the number is an argument of the launch.
         unsafe { write_data_lens(cx, out.tile(tile), &items.map(|item| item + 1), lens as usize) };
     }
 }
 
-/// Each row of `x` reversed in its rounds' items, which are then written twice over: `out = x + x`.
+/// `out = x + x`. Each row is written in rounds of items, and each item is written twice: first `x`, then `x + x`.
 #[kernel(equal_len(x, out), instantiate(<f32, 4>, <f64, 3>, <u8, 16>, <f16, 1>))]
 pub fn double_rows<T: Number, const NX: usize>(cx: Block, columns: u32, x: Global<T>, mut out: GlobalMut<T, Rows<NX>>) {
     let columns = columns as usize;
     for row in cx.rows(out.len() / columns) {
-        // SAFETY: the number of columns is the launch's.
+        // SAFETY: the number of columns is an argument of the launch.
         let mut to = unsafe { out.row(row, columns) };
         let from = x.row(row.index(), columns);
         let mut round = 0;
@@ -262,7 +263,7 @@ pub fn double_rows<T: Number, const NX: usize>(cx: Block, columns: u32, x: Globa
     }
 }
 
-/// Quotients and remainders by one divisor.
+/// Writes the quotients and the remainders by one divisor.
 #[kernel(equal_len(x, out), instantiate(<u32>, <u64>))]
 pub fn divided<I: IndexInt + Element>(cx: Block, x: Global<I>, by: FastDivMod<I>, mut out: GlobalMut<[I; 2]>) {
     for i in cx.items(out.len()) {
@@ -281,11 +282,11 @@ pub fn write_rounds(
     mut by_warps: GlobalMut<u32, Rows<4>>,
 ) {
     for row in cx.rows(out.len() / columns) {
-        // SAFETY: the number of columns is the launch's.
+        // SAFETY: the number of columns is an argument of the launch.
         let mut to = unsafe { out.row(row, columns) };
         to.set_items(round, &[1; 4]);
         to.set_vectors(round, &[[1; 4]; 1]);
-        // SAFETY: as above; no other arrangement before.
+        // SAFETY: as above, and no other arrangement was used before.
         let mut to = unsafe { by_warps.row_by_warps::<2>(row, columns) };
         to.set_vectors(round, &[[1; 4]; 2]);
     }

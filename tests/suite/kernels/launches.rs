@@ -5,32 +5,32 @@ use kernel_primitives::prelude::*;
 #[cfg(not(target_arch = "nvptx64"))]
 use kernel_primitives::{Buffer, BufferSlice, Error, Result, Stream};
 
-/// out ← the items of `x` at the places `at`
+/// Writes the items of `x` at the places `at`.
 ///
 /// # Safety
-/// All places are below the length of `x`.
+/// All places are less than the length of `x`.
 #[kernel(equal_len(at, out), instantiate(<Span<f32>>))]
 pub unsafe fn gather<S: Source<Item: Element>>(cx: Block, x: Input<S>, at: Global<u32>, mut out: GlobalMut<S::Item>) {
     for i in cx.items(out.len()) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the caller promises it.
         let [item] = unsafe { x.items_inside(at[i] as usize) };
         out.set(i, item);
     }
 }
 
-/// The `width` elements of each row before its end, which lie in each of `rows`.
+/// Writes the last `width` elements of each of the `rows` rows.
 #[kernel(launch())]
 pub fn ends_of_rows(cx: Block, x: Input<Span<u32>>, rows: u64, width: u64, mut out: GlobalMut<u32>) {
     let columns = x.len() / rows as usize;
     for i in cx.items(out.len()) {
         let (row, column) = (i.index() / width as usize, i.index() % width as usize);
-        // SAFETY: what launches it has asked for rows that are as wide.
+        // SAFETY: the caller of the launch has checked that rows have at least `width` elements.
         let [item] = unsafe { x.items_inside((row + 1) * columns - width as usize + column) };
         out.set(i, item);
     }
 }
 
-/// Counts the threads of its blocks, and says how many these have.
+/// Counts the threads of its blocks, which have 64 threads.
 #[kernel(threads(64))]
 pub fn sixty_four(cx: Block, counts: GlobalMut<u32, Atomic>) {
     if cx.thread_rank() < 64 {
@@ -44,7 +44,7 @@ pub fn as_sixty_four(cx: Block, counts: GlobalMut<u32, Atomic>) {
     sixty_four(cx, counts);
 }
 
-/// Launches [`ends_of_rows`](enum@ends_of_rows) with what it relies on.
+/// Launches [`ends_of_rows`](enum@ends_of_rows) after it has checked the width.
 #[cfg(not(target_arch = "nvptx64"))]
 pub fn ends(stream: &Stream, x: BufferSlice<'_, u32>, rows: usize, width: usize) -> Result<Buffer<u32>> {
     let columns = x.len().checked_div(rows).unwrap_or(0);

@@ -2,7 +2,7 @@
 
 use kernel_primitives::prelude::*;
 
-/// A line an element.
+/// Prints a line for each element.
 #[kernel]
 pub fn print_elements(cx: Block, x: Global<f32>) {
     for i in cx.items(x.len()) {
@@ -11,7 +11,7 @@ pub fn print_elements(cx: Block, x: Global<f32>) {
     }
 }
 
-/// A line with a value of each kind, two with their other forms, and one without any.
+/// Prints a line with a value of each kind, two lines with other forms of values, and a line without values.
 #[kernel]
 pub fn print_kinds(cx: Block, small: i8, big: u64, half: f16, brain: bf16, double: f64, flag: bool) {
     device_println!(cx, "printed: {} {} {} {} {} {} {}", small, big, half, brain, double, flag, !flag);

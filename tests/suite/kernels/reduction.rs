@@ -1,9 +1,9 @@
-//! Reductions with a step before and one after, by a block.
+//! A kernel of reductions by a block, with a step before and a step after.
 
 use kernel_primitives::functor::{ArgMax, ArgMin, CountNonzero, L2, LogSumExp, MaxOf, Mean, NanSum, Sum};
 use kernel_primitives::prelude::*;
 
-/// The reduction of all of `x` by one block.
+/// Reduces all of `x` by one block.
 #[kernel(instantiate(
     <f32, ArgMax>, <i16, ArgMin>, <f64, LogSumExp>, <f16, Mean>, <f32, L2>, <f32, NanSum>, <bool, CountNonzero>, <u32, MaxOf>,
     <Complex<f32>, Sum>, <u8, Mean>,
@@ -18,7 +18,7 @@ pub fn reduced<T, R>(
     T: Element,
     R: Reduction<T, Output: Element> + KernelParam,
 {
-    // Consecutive items a thread, so that the order is kept.
+    // Each thread has consecutive items, so that the order is kept.
     let share = x.len().div_ceil(cx.block_threads() as usize);
     let first = cx.thread_rank() as usize * share;
     let mut total = op.identity();

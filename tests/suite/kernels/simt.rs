@@ -1,4 +1,5 @@
-//! The machine: indices, exchange between lanes, barriers, shared memory, and in modules of their own atomics and mathematics.
+//! Kernels of the machine: indices, exchange between lanes, barriers and shared memory. Atomics and mathematics have
+//! modules of their own.
 
 pub mod atomics;
 pub mod math;
@@ -6,7 +7,7 @@ pub mod math;
 use super::{Sixteen, Triangular, Twelve};
 use kernel_primitives::prelude::*;
 
-/// What a thread knows of itself.
+/// What a thread knows about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Element)]
 #[repr(C)]
 pub struct Indices {
@@ -30,7 +31,7 @@ fn array(d: Dim3) -> [u32; 3] {
     [d.x, d.y, d.z]
 }
 
-/// Writes what each thread knows of itself at its rank in the grid.
+/// Writes what each thread knows about itself at its rank in the grid.
 #[kernel]
 pub fn indices(cx: Block, mut out: GlobalMut<Indices>) {
     for i in cx.items(out.len()) {
@@ -55,7 +56,7 @@ pub fn indices(cx: Block, mut out: GlobalMut<Indices>) {
     }
 }
 
-/// Shuffles `x`, one value a thread, by one mode with the operands 0, 1, 2 and so on, a round each.
+/// Shuffles `x`, which has one value for each thread, by one mode. Round after round, the operand is 0, 1, 2 and so on.
 #[kernel(instantiate(<u8>, <f16>, <f32>, <i64>, <Twelve>, <Sixteen>, <bool>, <[u8; 3]>, <Triangular>))]
 pub fn shuffle<T: Element>(cx: Block, mode: u32, width: u32, x: Global<T>, mut out: GlobalMut<T>) {
     let mask = cx.warp_mask();
@@ -80,7 +81,7 @@ pub fn gather_lanes(cx: Block, x: Global<u32>, from: Global<u32>, mut out: Globa
     }
 }
 
-/// The upper and the lower half of a warp, apart from each other.
+/// The upper and the lower half of a warp work independently.
 #[kernel]
 pub fn half_warps(cx: Block, x: Global<u32>, mut out: GlobalMut<[u32; 4]>) {
     for i in cx.items(out.len()) {
@@ -95,7 +96,7 @@ pub fn half_warps(cx: Block, x: Global<u32>, mut out: GlobalMut<[u32; 4]>) {
     }
 }
 
-/// Ballot, any, all, matches of a warp, and whether the active mask has this lane.
+/// Writes the ballot, any, all and the matches of a warp, and if the active mask has this lane.
 #[kernel(instantiate(<u8>, <u32>, <i64>, <f64>))]
 pub fn votes<T: Number>(cx: Block, x: Global<T>, mut out: GlobalMut<[u32; 6]>) {
     let mask = cx.warp_mask();
@@ -113,7 +114,7 @@ pub fn votes<T: Number>(cx: Block, x: Global<T>, mut out: GlobalMut<[u32; 6]>) {
     }
 }
 
-/// Sum, minimum, maximum, and, or, exclusive or of a warp.
+/// Writes the sum, minimum, maximum, and, or, and exclusive or of a warp.
 #[kernel]
 pub fn redux_unsigned(cx: Block, x: Global<u32>, mut out: GlobalMut<[u32; 6]>) {
     let mask = cx.warp_mask();
@@ -131,7 +132,7 @@ pub fn redux_unsigned(cx: Block, x: Global<u32>, mut out: GlobalMut<[u32; 6]>) {
     }
 }
 
-/// As [`redux_unsigned`].
+/// Does the same as [`redux_unsigned`].
 #[kernel]
 pub fn redux_signed(cx: Block, x: Global<i32>, mut out: GlobalMut<[i32; 6]>) {
     let mask = cx.warp_mask();
@@ -149,7 +150,7 @@ pub fn redux_signed(cx: Block, x: Global<i32>, mut out: GlobalMut<[i32; 6]>) {
     }
 }
 
-/// A barrier's count, all and any.
+/// Writes the count, all and any of a barrier.
 #[kernel]
 pub fn barrier_votes(cx: Block, x: Global<u32>, mut out: GlobalMut<[u32; 3]>) {
     for i in cx.items(out.len()) {
@@ -159,7 +160,7 @@ pub fn barrier_votes(cx: Block, x: Global<u32>, mut out: GlobalMut<[u32; 3]>) {
     }
 }
 
-/// Reverses each warp's values through shared memory, with warp barriers only.
+/// Reverses each warp's values through shared memory, with only warp barriers.
 #[kernel]
 pub fn reverse_warps(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>, mut shared: Shared<[u32; 1024]>) {
     let mask = cx.warp_mask();
@@ -180,13 +181,13 @@ pub fn reverse_blocks<T: Element>(cx: Block, x: Global<T>, mut out: GlobalMut<T>
     for i in cx.items(out.len()) {
         shared.set(rank, x[i]);
         cx.barrier();
-        // SAFETY: that thread has written its element before the barrier.
+        // SAFETY: the other thread has written its element before the barrier.
         out.set(i, unsafe { shared.get_written(threads - 1 - rank) });
         cx.barrier();
     }
 }
 
-/// Two storages whose sizes and alignments differ, of a block of at most 33 threads: neither touches the other.
+/// Uses storages with different sizes and alignments, in a block of at most 33 threads. None of them touches another.
 #[kernel]
 pub fn two_storages(
     cx: Block,
@@ -207,7 +208,7 @@ pub fn two_storages(
     }
 }
 
-/// The lengths of three storages and of the rest.
+/// Writes the lengths of two storages and of the rest.
 #[kernel]
 pub fn storage_lengths(
     _cx: Block,
@@ -219,7 +220,7 @@ pub fn storage_lengths(
     out.store([a.len() as u32, b.len() as u32, rest.len() as u32, rest.is_empty() as u32]);
 }
 
-/// Reverses `x` through the shared memory that the launch asks for, by one block.
+/// Reverses `x` by one block, through the shared memory that the launch asks for.
 #[kernel(instantiate(<u8>, <f32>, <f64>, <Twelve>))]
 pub fn reverse_rest<T: Element>(
     cx: Block,
@@ -240,7 +241,7 @@ pub fn reverse_rest<T: Element>(
     }
 }
 
-/// Rotates `x` by one place through 60 KB of static shared memory, by one block.
+/// Rotates `x` by one place by one block, through 60 KB of static shared memory.
 #[kernel]
 pub fn rotate_large(cx: Block, x: Global<f32>, mut out: GlobalMut<f32>, mut shared: Shared<[f32; 15000]>) {
     for i in cx.items(shared.len()) {
@@ -252,7 +253,7 @@ pub fn rotate_large(cx: Block, x: Global<f32>, mut out: GlobalMut<f32>, mut shar
     }
 }
 
-/// The extents of the block and this thread's rank, in blocks of exactly 8 by `ROWS`.
+/// Writes the extents of the block and the thread's rank, in blocks of exactly 8 by `ROWS`.
 #[kernel(threads(8, ROWS), instantiate(<4>, <3>))]
 pub fn exact<const ROWS: usize>(cx: Block, mut out: GlobalMut<[u32; 4]>) {
     for i in cx.items(out.len()) {
@@ -261,7 +262,7 @@ pub fn exact<const ROWS: usize>(cx: Block, mut out: GlobalMut<[u32; 4]>) {
     }
 }
 
-/// Which block each item's thread is in, blocks of at most twice `WARPS` warps.
+/// Writes the block of each item's thread, in blocks of at most twice `WARPS` warps.
 #[kernel(max_threads(64 * WARPS), min_blocks(2), instantiate(<1>, <2>))]
 pub fn bounded<const WARPS: usize>(cx: Block, mut out: GlobalMut<u32>) {
     for i in cx.items(out.len()) {
@@ -275,7 +276,7 @@ pub fn nothing(cx: Block) {
     let _ = cx;
 }
 
-/// Parameters by value, of every size, beside views.
+/// Takes parameters by value, of every size, beside views.
 #[kernel]
 #[allow(clippy::too_many_arguments, reason = "it is about many parameters")]
 pub fn parameters(

@@ -1,4 +1,4 @@
-//! What a thread does with its own registers.
+//! Kernels in which a thread works with its own registers.
 
 use kernel_primitives::functor::{Fill, Fold, Greater, LessThan, Select};
 use kernel_primitives::prelude::*;
@@ -6,7 +6,8 @@ use kernel_primitives::thread::{
     NormalF32, NormalF64, Philox, UniformF32, UniformF64, compare_exchange_pairs, elementwise_random,
 };
 
-/// The random bits of a stream, and what the distributions make of the same draw, for the `i`th draw in the `i`th place.
+/// Writes the `i`th draw in the `i`th place: the random bits of a stream, and the numbers of each distribution from the
+/// same draw.
 #[kernel(equal_len(bits, uniform, uniform_double, normal, normal_double))]
 pub fn random(
     cx: Block,
@@ -29,8 +30,8 @@ pub fn random(
     }
 }
 
-/// Three rows of four items: the sums of rows, of columns, all with a row added, the rows sorted downwards by their first
-/// two, all of it in one array.
+/// Takes three rows of four items. Writes into one array: the sums of rows, the sums of columns, all rows times a row,
+/// and the first two rows sorted downwards by their first two items.
 #[kernel(equal_len(x, out))]
 pub fn rows(cx: Block, x: Global<[[i32; 4]; 3]>, mut out: GlobalMut<[i32; 32]>) {
     for i in cx.items(out.len()) {
@@ -54,7 +55,7 @@ pub fn rows(cx: Block, x: Global<[[i32; 4]; 3]>, mut out: GlobalMut<[i32; 32]>) 
     }
 }
 
-/// A division whose divisor may be zero.
+/// Divides by a divisor that may be zero.
 #[kernel(equal_len(x, y, out))]
 pub fn floor_divided(cx: Block, x: Global<i32>, y: Global<i32>, mut out: GlobalMut<i32>) {
     for i in cx.items(out.len()) {
@@ -63,7 +64,8 @@ pub fn floor_divided(cx: Block, x: Global<i32>, y: Global<i32>, mut out: GlobalM
     }
 }
 
-/// Rows of items by the elementwise primitives: the largest in `[0]`, and what three rows and a function of each make.
+/// Calls the elementwise primitives for rows of items. `[0]` has the larger items; the other results are by unary,
+/// ternary, any and constant functions.
 #[kernel(equal_len(x, y, out))]
 pub fn of_rows(cx: Block, x: Global<[[f32; 3]; 2]>, y: Global<[[f32; 3]; 2]>, mut out: GlobalMut<[[[f32; 3]; 2]; 5]>) {
     for i in cx.items(out.len()) {
@@ -82,7 +84,7 @@ pub fn of_rows(cx: Block, x: Global<[[f32; 3]; 2]>, y: Global<[[f32; 3]; 2]>, mu
     }
 }
 
-/// Numbers below `end`, drawn anew where the bits would favour some.
+/// Numbers less than `end`. If the bits would favour some numbers, they are drawn again.
 #[derive(Clone, Copy, Debug, KernelParam)]
 #[repr(transparent)]
 pub struct Below {
@@ -103,7 +105,7 @@ impl UnaryFn<&mut Philox> for Below {
     }
 }
 
-/// Three numbers below an end for each thread.
+/// Writes three numbers less than an end for each thread.
 #[kernel]
 pub fn random_below(cx: Block, seed: u64, below: Below, mut out: GlobalMut<[u32; 3]>) {
     for i in cx.items(out.len()) {

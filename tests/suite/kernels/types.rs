@@ -1,8 +1,8 @@
-//! Elements and reductions that are awkward on purpose, for the kernels of all test binaries.
+//! Elements and reductions that are difficult on purpose, for the kernels of all test binaries.
 
 use kernel_primitives::prelude::*;
 
-/// Twelve bytes: no power of two, and three words to exchange.
+/// Has twelve bytes, which is not a power of two. It needs three words to exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Element)]
 #[repr(C)]
 pub struct Twelve {
@@ -11,7 +11,7 @@ pub struct Twelve {
     pub c: i32,
 }
 
-/// Sixteen bytes, the largest element that a warp exchanges.
+/// Has sixteen bytes. It is the largest element that a warp exchanges.
 #[derive(Clone, Copy, Debug, PartialEq, Element)]
 #[repr(C)]
 pub struct Sixteen {
@@ -19,7 +19,7 @@ pub struct Sixteen {
     pub b: f64,
 }
 
-/// An element with a `bool` in it: not all its bytes are values.
+/// An element with a `bool`, so that not all its bytes are values.
 #[derive(Clone, Copy, Debug, PartialEq, Element)]
 #[repr(C)]
 pub struct Flagged {
@@ -27,7 +27,7 @@ pub struct Flagged {
     pub value: u16,
 }
 
-/// The map `x` to `a * x + b`, wrapping. Composition is associative and not commutative.
+/// The map from `x` to `a * x + b`, wrapping. Composition is associative and not commutative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Element)]
 #[repr(C)]
 pub struct Map<T> {
@@ -35,7 +35,7 @@ pub struct Map<T> {
     pub b: T,
 }
 
-/// The map that does the first, then the second.
+/// Composes maps: the first map is applied first, then the second.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Compose;
 
@@ -54,7 +54,7 @@ impl<T: Number> Reducer<Map<T>> for Compose {
     }
 }
 
-/// An upper triangular matrix with ones on its diagonal: twelve bytes whose product is not commutative.
+/// An upper triangular matrix with ones on its diagonal. It has twelve bytes, and its product is not commutative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Element)]
 #[repr(C)]
 pub struct Triangular {
@@ -82,7 +82,8 @@ impl Reducer<Triangular> for Compose {
     }
 }
 
-/// The last of two values: associative, and wrong at once if the order is not kept. Identity 0, which no input is.
+/// The last of two values. It is associative, and wrong at once if the order is not kept. Its identity is 0, which no
+/// input is.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Last;
 

@@ -1,9 +1,9 @@
-//! Collectives of a warp.
+//! Kernels with collectives of a warp.
 
 use super::{Compose, Last, Map, Triangular};
 use kernel_primitives::prelude::*;
 
-/// Each thread's result of reducing its warp's values, round after round.
+/// Reduces each warp's values, and writes the result for each thread, in several rounds.
 #[kernel(instantiate(
     <f32, Add>, <f64, Mul>, <f16, Add>, <bf16, Max>, <i32, Min>, <i32, Add>, <u32, Max>, <u32, Add>, <u32, Mul>, <u8, Add>,
     <i64, Min>, <f32, Max>, <f16, Min>, <u8, Last>, <Map<u32>, Compose>, <Map<u64>, Compose>, <Triangular, Compose>,
@@ -14,7 +14,7 @@ pub fn warp_reduced<T: Element, R: Reducer<T> + KernelParam>(cx: Block, x: Globa
     }
 }
 
-/// A reduction by one warp of the block only.
+/// Reduces by only one warp of the block.
 #[kernel]
 pub fn second_warp_reduced(cx: Block, x: Global<f32>, mut out: GlobalMut<f32>) {
     for i in cx.items(out.len()) {
@@ -23,7 +23,7 @@ pub fn second_warp_reduced(cx: Block, x: Global<f32>, mut out: GlobalMut<f32>) {
     }
 }
 
-/// A reduction by a closure's functor of the author's own.
+/// A user's functor with a parameter.
 #[derive(Clone, Copy, KernelParam)]
 #[repr(C)]
 pub struct AddModulo {

@@ -1,4 +1,4 @@
-//! The shipped kernel of two inputs that are broadcast.
+//! Tests the shipped kernel of two inputs that are broadcast.
 
 use kernel_primitives::functor::{Add, BinaryFn, Mul, Sub};
 use kernel_primitives::io::{BroadcastConfig, BroadcastError};
@@ -7,7 +7,7 @@ use kernel_primitives::{Dims, Result, f16};
 
 use crate::support::{SHAPES, stream, streams, values};
 
-/// Two inputs and the output: Paddle's, and outer products.
+/// Shapes of two inputs and the output. They are Paddle's cases, and outer products.
 const SHAPES_OF_THREE: [(&[usize], &[usize], &[usize]); 17] = [
     (&[13, 17], &[13, 17], &[13, 17]),
     (&[], &[], &[]),
@@ -28,7 +28,7 @@ const SHAPES_OF_THREE: [(&[usize], &[usize], &[usize]); 17] = [
     (&[16, 352], &[16, 352], &[16, 352]),
 ];
 
-/// The element of an input for the output's element `index`, digit by digit.
+/// Returns the index of an input's element for the output's element `index`, digit by digit.
 fn place(output: &[usize], input: &[usize], mut index: usize) -> usize {
     let (mut found, mut step) = (0, 1);
     for back in 1..=output.len() {
@@ -51,7 +51,7 @@ macro_rules! broadcasts {
             let stream = stream()?;
             for (k, (a, b, output)) in SHAPES_OF_THREE.into_iter().enumerate() {
                 let [a_len, b_len, len] = [a, b, output].map(|shape| shape.iter().product::<usize>());
-                // At an offset, so that not all rows start on a boundary.
+                // The input has an offset, so that not all rows start on a boundary.
                 let offset = k % 3;
                 let (x, y) = (values::<$t>(a_len + offset, 1), values::<$t>(b_len, 2));
                 let (x_buffer, y_buffer) = (stream.buffer_from(&x)?, stream.buffer_from(&y)?);
@@ -104,7 +104,7 @@ fn sanitize_an_outer_product() -> Result<()> {
     Ok(())
 }
 
-/// Paddle's in-place products whose output would have to grow.
+/// These are Paddle's in-place products whose output would have to grow.
 #[test]
 fn an_output_does_not_grow() {
     let (input, outputs): (_, [&[usize]; 3]) = ([2, 3, 4], [&[3, 4], &[2, 1, 4], &[5, 2, 1, 4]]);

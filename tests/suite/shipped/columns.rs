@@ -1,4 +1,4 @@
-//! Reductions of another dimension than the last.
+//! Tests reductions of another dimension than the last.
 
 use kernel_primitives::functor::{
     All, Any, ArgMax, ArgMin, FirstPass, L2, LastPass, MaxOf, Mean, MinOf, Reduction, Sum,
@@ -10,7 +10,8 @@ use crate::support::{Arbitrary, SHAPES, stream, streams, threads, values};
 
 type Shape = [usize; 3];
 
-/// `[outer, reduced, inner]`: single elements, Paddle's cases, rows in and out of vectors, few columns and many rows.
+/// Shapes `[outer, reduced, inner]`: single elements, Paddle's cases, rows of whole vectors and other rows, and few
+/// columns with many rows.
 const TENSORS: [Shape; 16] = [
     [1, 1, 1],
     [1, 5, 60],
@@ -30,13 +31,13 @@ const TENSORS: [Shape; 16] = [
     [0, 3, 9],
 ];
 
-/// The reduction of each column by a fold.
+/// Reduces each column by a fold.
 fn folds<T: Arbitrary, R: Reduction<T>>(op: &R, [outer, reduced, inner]: Shape, x: &[T]) -> Vec<R::Output> {
     let column = |o: usize, i: usize| (0..reduced).map(|r| x[(o * reduced + r) * inner + i]).collect::<Vec<_>>();
     (0..outer).flat_map(|o| (0..inner).map(move |i| (o, i))).map(|(o, i)| op.of(&column(o, i))).collect()
 }
 
-/// How a launch reduces: as `run` chooses, or by blocks of that shape in one pass, or in two by way of so many parts.
+/// How a launch reduces: as `run` chooses, in one pass by blocks of a shape, or in two passes with a number of parts.
 #[derive(Clone, Copy, Debug)]
 enum Passes {
     Chosen,
@@ -44,10 +45,10 @@ enum Passes {
     Two(u32, (u32, u32, u32)),
 }
 
-/// The launch for a shape, a block, items a thread and parts.
+/// Returns the launch for a shape, a block, the items of each thread, and the number of parts.
 fn dims([outer, _, inner]: Shape, block: (u32, u32, u32), items: usize, parts: u32) -> Dims {
     let blocks = inner.div_ceil(block.0 as usize * items).max(1) * outer.div_ceil(block.2 as usize).max(1);
-    // One more than needed.
+    // The grid has one block more than it needs.
     Dims::new((blocks as u32 + 1, parts), block)
 }
 
@@ -111,7 +112,7 @@ macro_rules! column_reductions {
     )*};
 }
 column_reductions! {
-    // Small integers: exact in any order.
+    // Small integers are exact in any order.
     sums_of_f32_columns: f32, Sum, 4, streams()?, |v| v % 100.0, |a, b| a == b;
     sums_of_f64_columns: f64, Sum, 2, [stream()?], |v| v, |a, b| a == b;
     sums_of_f16_columns_in_f32: f16, Sum, 8, [stream()?], |v| v, |a, b| a == b;
@@ -140,7 +141,7 @@ fn sanitize_column_sums_in_two_passes() -> Result<()> {
     Ok(())
 }
 
-/// Paddle's minimum over axes 2 and 4 of six: one dimension after the other.
+/// This is Paddle's minimum over axes 2 and 4 of six. It reduces one dimension after the other.
 #[test]
 fn a_minimum_over_two_dimensions_apart() -> Result<()> {
     let stream = stream()?;
@@ -178,7 +179,7 @@ fn fewer_blocks_than_columns_take_are_a_fault() -> Result<()> {
     let stream = stream()?;
     let x = stream.buffer_from(&[1.0f32; 72])?;
     let mut out = stream.buffer_zeroed::<f32>(36)?;
-    // Two tiles of columns for each of three outer elements, and blocks for two of these.
+    // There are two tiles of columns for each of three outer elements, but blocks for only two outer elements.
     let result = reduce_higher_dim::<f32, Sum, 4>::launch(&stream, (5, (2, 2)), 3, 2, 12, &x, &mut out, Sum);
     let error = result.and_then(|()| stream.synchronize()).unwrap_err().to_string();
     assert!(error.contains("asked for a size of 3; its limit is 2"), "{error}");

@@ -1,4 +1,4 @@
-//! The library's own kernels, in all their instantiations.
+//! Tests the library's own kernels in all their instantiations.
 
 mod broadcast;
 mod columns;
@@ -10,7 +10,7 @@ use kernel_primitives::{Accumulate, Arithmetic, Buffer, Dims, Result, Stream, bf
 
 use crate::support::{Arbitrary, Case, LENGTHS, SHAPES, cases, stream, threads, values};
 
-/// Combines slices at offsets, and checks them and what lies around the target.
+/// Combines slices at offsets, and checks the results and the elements around the target.
 fn combines<T: Arbitrary, F: BinaryFn<T, Output = T>>(
     f: F,
     variant: usize,
@@ -80,7 +80,7 @@ fn sanitize_elementwise_sums_by_the_number_of_items() -> Result<()> {
     Ok(())
 }
 
-/// Reduces by several blocks, then their results by one block.
+/// Reduces by several blocks, and compares each block's result with a fold.
 fn reduces<T, R>(
     op: R,
     variant: usize,
@@ -99,7 +99,7 @@ where
         let mut out = stream.buffer_from(&vec![T::Accum::ONE; blocks + 1])?;
         launch(&stream, Dims::new(blocks as u32, case.shape), &stream.buffer_from(&x)?, case.offset, &mut out)?;
         let found = out.to_vec()?;
-        // A block's elements: its tiles, by turns with the other blocks.
+        // The elements of a block are in its tiles. The blocks take tiles in turn.
         let tile = threads(case.shape) * per_thread;
         for (block, &found) in found[..blocks].iter().enumerate() {
             let tiles = x[case.offset..].chunks(tile).skip(block).step_by(blocks);
@@ -124,7 +124,7 @@ macro_rules! reduced {
     )*};
 }
 reduced! {
-    // Small integers: exact in any order.
+    // Small integers are exact in any order.
     sums_of_f32_by_blocks: Add, f32, 4, 0, |v| v % 100.0;
     sums_of_f64_by_blocks: Add, f64, 2, 1, |v| v;
     sums_of_f16_by_blocks_in_f32: Add, f16, 8, 2, |v| v;

@@ -1,4 +1,4 @@
-//! The shipped kernels of which each block has whole rows.
+//! Tests the shipped kernels in which each block has whole rows.
 
 use kernel_primitives::functor::{
     AbsMax, All, Any, ArgMax, ArgMin, CountNonzero, L1, L2, LogSumExp, MaxOf, Mean, MinOf, PNorm, Prod, Reduction, Sum,
@@ -27,7 +27,7 @@ fn blocks_for_rows_have_256_threads_at_most_and_fit_their_rows() {
     }
 }
 
-/// A type of the kernels' elements, to and from `f64`.
+/// An element type of the kernels, which converts to and from `f64`.
 trait Value: Accumulate + Copy {
     /// Half a unit in the last place of 1.
     const ROUNDING: f64;
@@ -51,16 +51,17 @@ values! {
     bf16, 8, bf16::from_f64, bf16::to_f64;
 }
 
-/// Rows and columns: one element, part of a thread's, part of a block, more than any block's registers hold.
+/// Rows and columns: one element, part of a thread's elements, part of a block's elements, and more than any block's
+/// registers hold.
 const MATRICES: [(usize, usize); 9] =
     [(1, 1), (5, 2), (3, 15), (7, 17), (4, 128), (3, 1000), (2, 1025), (2, 4096), (1, 70_000)];
 
-/// A launch of its own for each kind of block, and the one that `row_dims` chooses.
+/// Returns the launch that `row_dims` chooses, and a launch with another block shape.
 fn dims(k: usize, rows: usize, columns: usize, per_thread: usize) -> [Dims; 2] {
     [row_dims(rows, columns, per_thread), Dims::new(1 + k as u32 % 3, shape(k))]
 }
 
-/// The block shapes that the kernels take, by turns.
+/// Returns the block shapes that the kernels take, in turn.
 fn shape(k: usize) -> (u32, u32, u32) {
     let mut shapes = SHAPES.into_iter().filter(|&shape| threads(shape) <= 320).cycle();
     shapes.nth(k % SHAPES.len()).expect("endless")
@@ -92,7 +93,8 @@ macro_rules! softmaxes {
                             let sum: f64 = row.iter().map(|x| (x.to_f64() - max).exp()).sum();
                             for (c, (x, found)) in row.iter().zip(found).enumerate() {
                                 let expected = (x.to_f64() - max).exp() / sum;
-                                // The result's own rounding, and some forty of the accumulation type.
+                                // The error is the result's own rounding, and about forty roundings of the accumulation
+                                // type.
                                 let unit = <<$t as Accumulate>::Accum as Value>::ROUNDING;
                                 let allowed = expected * (1.01 * <$t>::ROUNDING + 40.0 * unit) + 6e-8 * <$t>::ROUNDING / <f16>::ROUNDING;
                                 close(found.to_f64(), expected, allowed, || format!("{rows} x {columns}, column {c}, {dims:?}"));
@@ -160,7 +162,8 @@ macro_rules! layer_norms {
                             for c in 0..columns {
                                 let (a, b) = (scale[c].to_f64(), shift[c].to_f64());
                                 let normal = (row[c].to_f64() - mean) / deviation * a;
-                                // Rounding of the result, and of intermediate values of up to the mean's and the summands' size.
+                                // The error comes from the rounding of the result, and of intermediate values as large
+                                // as the mean and the summands.
                                 let unit = <<$t as Accumulate>::Accum as Value>::ROUNDING;
                                 let size = normal.abs() + b.abs() + 5.0 / deviation * a.abs();
                                 let allowed = (normal + b).abs() * 1.01 * <$t>::ROUNDING + 30.0 * unit * size;
@@ -214,7 +217,7 @@ fn a_matrix_larger_than_its_buffer_is_a_fault() -> Result<()> {
     Ok(())
 }
 
-/// Rows and columns of running sums: Paddle's and InfiniCore's, and a row of several tiles of every block.
+/// Rows and columns of running sums: Paddle's and InfiniCore's cases, and a row of several tiles for every block.
 const CUMSUMS: [(usize, usize); 7] = [(30, 10), (5, 20), (1, 150), (1, 100), (20, 20), (16, 64), (1, 33_000)];
 
 macro_rules! cumsums {
@@ -241,7 +244,8 @@ macro_rules! cumsums {
                                 sum += x.to_f64();
                                 size += x.to_f64().abs();
                                 let expected = if exclusive { before } else { sum };
-                                // The result's own rounding, and some forty additions of the accumulation type one after another.
+                                // The error is the result's own rounding, and about forty successive additions of the
+                                // accumulation type.
                                 let unit = <<$t as Accumulate>::Accum as Value>::ROUNDING;
                                 let allowed = expected.abs() * 1.01 * <$t>::ROUNDING + 40.0 * unit * size;
                                 let what = || format!("{rows} x {columns}, column {c}, {dims:?}, exclusive {exclusive}");
@@ -262,7 +266,8 @@ cumsums! {
     cumsum_of_bf16_rows: bf16, 8, 4;
 }
 
-/// Integers are exact: every block shape, rows that start anywhere, and elements around the rows that stay as they are.
+/// Integers are exact. The test has every block shape, rows that start anywhere, and elements around the rows that do
+/// not change.
 #[test]
 fn cumsum_of_integer_rows_in_slices() -> Result<()> {
     let stream = stream()?;
@@ -341,7 +346,7 @@ fn rows_reduce<T: Arbitrary, R: Reduction<T, Output: Element>>(
     Ok(())
 }
 
-/// Whether two results are equal, or close for sums of about a hundred thousand terms.
+/// Tells if two results are equal, or are close for sums of about a hundred thousand terms.
 trait Close {
     fn close(self, other: Self) -> bool;
 }
@@ -363,7 +368,7 @@ macro_rules! row_reductions {
     )*};
 }
 row_reductions! {
-    // Small integers: exact in any order.
+    // Small integers are exact in any order.
     sums_of_f32_rows: f32, Sum: Sum, 4, |v| v % 100.0, |a, b| a == b;
     sums_of_f64_rows: f64, Sum: Sum, 2, |v| v, |a, b| a == b;
     sums_of_f16_rows_in_f32: f16, Sum: Sum, 8, |v| v, |a, b| a == b;
@@ -411,7 +416,7 @@ fn fewer_blocks_than_rows_are_a_fault() -> Result<()> {
     Ok(())
 }
 
-/// Integers, so that each order of additions gives the same.
+/// The items are integers, so that each order of additions gives the same sum.
 #[test]
 fn rows_and_columns_of_any_matrix_are_summed() {
     let inputs = (1..6usize, 0..3000usize, any_shape(320), 0..5usize, any::<u64>());
@@ -440,7 +445,7 @@ fn rows_and_columns_of_any_matrix_are_summed() {
     });
 }
 
-/// Running sums of −0 are −0, in any number of tiles; exclusive ones begin with +0.
+/// Running sums of −0 are −0, in any number of tiles. Exclusive sums begin with +0.
 #[test]
 fn sums_along_rows_keep_a_negative_zero_sanitize() -> Result<()> {
     let stream = stream()?;

@@ -1,5 +1,5 @@
-//! Algorithms for types and functors that nobody instantiated: the message shows the line to add, with this functor, and not with the
-//! only one that there is.
+//! Algorithms for types and functors without an instantiation. The message shows the line to add. It has the functor of
+//! the call, and not the only functor that has an instantiation.
 
 use kernel_primitives::algorithms::{FftPlan, exclusive_scan, reduce, rfft, select_if, sort_pairs, transform};
 use kernel_primitives::functor::{Less, ReduceBy};

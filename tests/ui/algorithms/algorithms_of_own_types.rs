@@ -1,4 +1,4 @@
-//! Each algorithm for a type or functor that nobody instantiated: the message shows the line to add.
+//! Each algorithm for a type or functor without an instantiation. The message shows the line to add.
 
 use kernel_primitives::algorithms::*;
 use kernel_primitives::input::reversed;

@@ -1,4 +1,4 @@
-//! A generic kernel is launched with arguments that nobody listed: the message shows the line to add.
+//! A generic kernel is launched with arguments that have no instantiation. The message shows the line to add.
 
 use kernel_primitives::kernels::block_reduce;
 use kernel_primitives::prelude::*;

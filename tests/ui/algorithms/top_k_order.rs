@@ -1,4 +1,5 @@
-//! The first few of a type that the library has no kernels for: the message shows the line to add. Of one that it has, either order.
+//! The first few items of a type that the library has no kernels for. The message shows the line to add. If the library
+//! has kernels for a type, it has them for both orders.
 
 use kernel_primitives::algorithms::{top_k, top_k_pairs};
 use kernel_primitives::functor::{Greater, Less};

@@ -1,4 +1,4 @@
-//! Reductions and scans of the wrong type, or by what is none.
+//! Reductions and scans of the wrong type, or by functors that are not reductions.
 
 use kernel_primitives::block::{ReduceStorage, ScanStorage, block_inclusive_scan, block_reduce};
 use kernel_primitives::functor::{ArgMax, L2, LogSumExp, Max, Mean, Reduction, Sub, Sum};

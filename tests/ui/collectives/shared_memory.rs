@@ -1,17 +1,17 @@
-//! More shared memory than any block has, and what is no storage.
+//! More shared memory than any block has, and types that are not a storage.
 
 use kernel_primitives::block::{ExchangeStorage, blocked_to_striped};
 use kernel_primitives::prelude::*;
 use kernel_primitives::view::Phases;
 
-/// 32 items of 8 bytes for each of 1024 threads: 256 KiB.
+/// Each of 1024 threads has 32 items of 8 bytes, which are 256 KiB.
 #[kernel]
 fn more_items_than_shared_memory_holds(cx: Block, mut shared: Shared<ExchangeStorage<f64, 1024, 32>>) {
     //~^ take more than the 227 KiB that any block has
     let _ = blocked_to_striped(cx, &mut shared, &[0.0; 32]);
 }
 
-/// Either fits, not both.
+/// Each storage fits, but not both.
 #[kernel]
 fn two_storages_that_do_not_fit_together(
     cx: Block,
@@ -25,7 +25,7 @@ fn two_storages_that_do_not_fit_together(
 #[kernel]
 fn a_scalar(_cx: Block, _shared: Shared<u32>) {} //~ `u32` is no storage of shared memory: write an array, `Shared<[u32; 1]>`
 
-/// What is accessed atomically in one phase is not in the next.
+/// An atomic element of one phase cannot be used in the next phase.
 #[kernel]
 fn an_element_of_another_phase(cx: Block, mut shared: Shared<Phases<([u32; 64], ReduceStorage<u32>)>>) {
     let counter = shared.phase::<[u32; 64]>().at(0);

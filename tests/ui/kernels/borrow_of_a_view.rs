@@ -1,4 +1,4 @@
-//! A tile borrows its view: there are not two at once.
+//! A tile borrows its view, so that there are not two tiles at once.
 
 use kernel_primitives::prelude::*;
 

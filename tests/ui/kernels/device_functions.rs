@@ -1,4 +1,4 @@
-//! Device functions that cannot be, each with what to write.
+//! Device functions that are not possible. Each message says what to write.
 
 use kernel_primitives::prelude::*;
 

@@ -1,4 +1,4 @@
-//! A generic element has padding for one of its types: found where it is used.
+//! A generic element has padding for one of its types. The error is where that type is used.
 
 use kernel_primitives::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What belongs to a kernel's thread stays there.
+//! A kernel's thread does not share its token and views with other threads.
 
 use kernel_primitives::prelude::*;
 

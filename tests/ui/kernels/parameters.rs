@@ -1,4 +1,4 @@
-//! Types that do not go to a kernel, and layouts that host and device would not share.
+//! Types that a kernel cannot take, and layouts that would differ on host and device.
 
 use kernel_primitives::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Who may not launch a kernel may not call its function in a kernel of their own.
+//! If a user may not launch a kernel, they may not call its function in a kernel of their own.
 
 mod kernels {
     use kernel_primitives::prelude::*;

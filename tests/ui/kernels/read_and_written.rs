@@ -1,4 +1,4 @@
-//! One buffer is either read or written by a launch.
+//! A launch either reads or writes a buffer.
 
 use kernel_primitives::prelude::*;
 use kernel_primitives::{Buffer, Result, Stream};

@@ -1,4 +1,4 @@
-//! Signatures that a kernel cannot have, each with what to write.
+//! Signatures that a kernel cannot have. Each message says what to write.
 
 use kernel_primitives::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Launches with wrong arguments. The kernel's functions are written once, the mistakes are one a line.
+//! Launches with wrong arguments. The kernels are right, and each launch has one mistake.
 
 use kernel_primitives::input::Span;
 use kernel_primitives::prelude::*;

@@ -6,7 +6,7 @@ mod kernels {
     /// Reads one element.
     ///
     /// # Safety
-    /// `at` is below the length of `x`.
+    /// `at` is less than the length of `x`.
     #[kernel]
     pub unsafe fn one(_cx: Block, at: u64, x: Global<f32>, mut out: GlobalMut<f32, PerBlock>) {
         out.store(x[at as usize]);

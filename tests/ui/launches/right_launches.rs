@@ -1,4 +1,4 @@
-//! Launches that are private or unsafe, by those who may make them.
+//! Private and unsafe launches by code that may make them.
 
 mod kernels {
     use kernel_primitives::prelude::*;
@@ -7,16 +7,16 @@ mod kernels {
     /// Copies one element.
     ///
     /// # Safety
-    /// `at` is below the length of `x`.
+    /// `at` is less than the length of `x`.
     #[kernel(launch(pub(super)), instantiate(<f32>))]
     pub unsafe fn one<T: Element>(_cx: Block, at: u64, x: Global<T>, mut out: GlobalMut<T, PerBlock>) {
         out.store(x[at as usize]);
     }
 
-    /// Fills `out` with its block's first element.
+    /// Writes the first element of `x` for each block.
     #[kernel(launch())]
     pub fn fill(cx: Block, x: Global<f32>, out: GlobalMut<f32, PerBlock>) {
-        // SAFETY: a block of `out` is there, so that `x` has an element.
+        // SAFETY: there is a block for an element of `out`, so that `x` has an element, too.
         unsafe { one(cx, 0, x, out) }
     }
 

@@ -1,4 +1,4 @@
-//! Formats that do not go with their values.
+//! Formats that do not fit their values.
 
 use kernel_primitives::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Values that no kernel prints.
+//! Values that a kernel cannot print.
 
 use kernel_primitives::prelude::*;
 

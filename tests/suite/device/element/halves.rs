@@ -1,4 +1,4 @@
-//! Arithmetic of halves, against exact values.
+//! Tests arithmetic of halves against exact values.
 
 use kernel_primitives::functor::{Add, Max, Min, Mul, Sub};
 use kernel_primitives::kernels::map_binary;
@@ -6,12 +6,13 @@ use kernel_primitives::{Result, bf16, f16};
 
 use crate::support::{Random, round_to_half, stream};
 
-/// All 65536 values of a half type.
+/// Returns all 65536 values of a half type.
 pub(super) fn all_bits() -> Vec<u16> {
     (0..=u16::MAX).collect()
 }
 
-/// Halves that matter: zeros, ones, the ends of the subnormal and the normal range, halves of units, infinities, NaN.
+/// Returns important halves: zeros, numbers near one, the ends of the subnormal and the normal range, infinities, NaN,
+/// and some random ones.
 fn partners(fraction_bits: u32) -> Vec<u16> {
     let one = ((1u16 << (14 - fraction_bits)) - 1) << fraction_bits;
     let infinity = 0x7fff >> fraction_bits << fraction_bits;
@@ -67,7 +68,7 @@ macro_rules! half_arithmetic {
     })*};
 }
 
-/// The value of a half type's bits.
+/// Returns the value of a half type's bits.
 pub(super) fn exact_value(bits: u16, fraction_bits: u32) -> f64 {
     let bias = (1i32 << (14 - fraction_bits)) - 1;
     let fraction = (bits & ((1 << fraction_bits) - 1)) as f64;
@@ -98,8 +99,8 @@ fn maximum(a: f64, b: f64) -> f64 {
     -minimum(-a, -b)
 }
 
-// Sums of bf16 may be inexact in f64, whose 53 bits are more than twice the 8 of bf16 and two: rounding twice gives what
-// rounding once does.
+// Sums of bf16 may be inexact in f64. But the 53 bits of f64 are more than twice the 8 bits of bf16 plus two. Thus
+// rounding twice gives the same as rounding once.
 half_arithmetic! {
     f16_arithmetic_is_rounded_once_for_all_values: f16, 10,
         [Add: |a, b| a + b, Mul: |a, b| a * b, Min: minimum, Max: maximum, Sub: |a, b| a - b];

@@ -1,4 +1,4 @@
-//! Many functors by one launch, a column each, with the values that matter; those of integers.
+//! Tests many functors in one launch, with a column for each, on important values. Also tests the functors of integers.
 
 use kernel_primitives::{Arithmetic, Buffer, Device, Element, Float, Result, Stream, bf16, f16};
 
@@ -6,7 +6,7 @@ use super::pairs;
 use crate::kernels::columns::*;
 use crate::support::{Random, round_to_half, stream};
 
-/// Values that matter, and some arbitrary ones.
+/// Important values, and some arbitrary ones.
 pub(super) trait Special: Columns + std::fmt::Debug {
     fn special() -> Vec<Self>;
 }
@@ -33,10 +33,11 @@ special! { f16, bf16, f32, f64: |random| {
     both.chain((0..12).map(|_| T::from_bits(random.bits() as _))).collect()
 }}
 
-/// Pairs of arguments, and on each machine what they give.
+/// Pairs of arguments, and their results on each machine.
 pub(super) type Columned<T, U> = (Vec<(T, T)>, Vec<Vec<U>>);
 
-/// Runs a kernel of columns for all pairs of special values, on this machine's device and on the emulator; the results.
+/// Runs a kernel of columns for all pairs of special values on this machine's device and on the emulator, and returns
+/// the results.
 pub(super) fn columns_of<T: Special, U: Element>(
     launch: impl Fn(&Stream, &Buffer<T>, &Buffer<T>, &mut Buffer<U>) -> Result<()>,
 ) -> Result<Columned<T, U>> {
@@ -50,7 +51,7 @@ pub(super) fn columns_of<T: Special, U: Element>(
     Ok((x.into_iter().zip(y).collect(), results))
 }
 
-/// Compares bit by bit with a reference, where that has an opinion.
+/// Compares bit by bit with the reference, if it has a value.
 pub(super) fn compare_columns<T: Special, const K: usize>(
     names: &[&str],
     reference: impl Fn(T, T) -> Vec<Option<u64>>,
@@ -69,19 +70,20 @@ pub(super) fn compare_columns<T: Special, const K: usize>(
             }
         }
     }
-    // Where the reference has none as well: the machines agree.
+    // The machines agree, even if the reference has no value.
     assert_eq!(results[0], results[1]);
     Ok(())
 }
 
-/// The columns that all numbers have, of integers: `wrap` gives the type's encoding, `width` its bits.
+/// Returns the columns of all numbers for integers. `wrap` gives the type's encoding, and `least` is its least value.
 fn integer_reference(x: i128, y: i128, least: i128, wrap: impl Fn(i128) -> u64) -> Vec<Option<u64>> {
     let d = if y == 0 { 1 } else { y };
     let value = |v: i128| Some(wrap(v));
     let truth = |v: bool| Some(v as u64);
     let half = |v: f64, fraction_bits| Some(round_to_half(v, fraction_bits) as u64);
     let floored = x.div_euclid(d) - ((d < 0 && x.rem_euclid(d) != 0) as i128);
-    // Exactly in f64: wide integers are cut to what decides the rounding, and a bit for the rest.
+    // This is exact in f64 for rounding: wide integers keep the bits that decide the rounding, and one bit for the
+    // rest.
     let exact =
         |v: i128| if v.abs() < 1 << 50 { v as f64 } else { ((v >> 12 << 1 | (v & 4095 != 0) as i128) as f64) * 2048.0 };
     vec![
@@ -137,7 +139,7 @@ fn integer_reference(x: i128, y: i128, least: i128, wrap: impl Fn(i128) -> u64) 
     ]
 }
 
-/// The columns that integers have.
+/// Returns the columns of integers. `width` is the number of the type's bits.
 fn bits_reference(x: i128, y: i128, width: u32, wrap: impl Fn(i128) -> u64) -> Vec<Option<u64>> {
     let bits = |v: i128| (v as u128) & ((1 << width) - 1);
     let shl = |by: u128| Some(wrap(if by < width as u128 { (bits(x) << by) as i128 } else { 0 }));

@@ -1,4 +1,4 @@
-//! Functors of floats: rounding, minima and maxima, elementary functions, fused operations.
+//! Tests functors of floats: rounding, minima and maxima, elementary functions, and fused operations.
 
 use kernel_primitives::{Arithmetic, ConvertTo, Float, Result, bf16, f16};
 
@@ -7,9 +7,9 @@ use super::extreme;
 use crate::kernels::columns::*;
 use crate::support::{Random, round_to_half};
 
-/// A float type, in `f64`.
+/// Describes a float type by functions of `f64`.
 struct Format {
-    /// The bits of the significand that are stored.
+    /// The number of stored bits of the significand.
     fraction_bits: i32,
     /// The exponent of the smallest normal number.
     least_exponent: i32,
@@ -17,7 +17,7 @@ struct Format {
     round: fn(f64) -> f64,
     /// Rounds to the accumulation type.
     accumulate: fn(f64) -> f64,
-    /// The bits, as the kernels encode them.
+    /// Returns the bits as the kernels encode them.
     encode: fn(f64) -> u64,
 }
 
@@ -57,8 +57,8 @@ fn most(a: f64, b: f64) -> f64 {
     extreme!(a, b, a.total_cmp(&b).is_gt())
 }
 
-/// The columns that all numbers have, of floats: `f64` has more than twice the bits of the others and two, so rounding its
-/// results rounds once.
+/// Returns the columns of all numbers for floats. `f64` has more than twice the bits of the other types plus two, so
+/// its results are rounded only once.
 fn float_reference(format: &Format, x: f64, y: f64) -> Vec<Option<u64>> {
     let r = format.round;
     let value = |v: f64| Some((format.encode)(v));
@@ -67,7 +67,7 @@ fn float_reference(format: &Format, x: f64, y: f64) -> Vec<Option<u64>> {
     let quotient = r(x / y);
     let inverse = (format.accumulate)(1.0 / y);
     let by_inverse = (format.accumulate)(x * inverse);
-    // Whole quotients, where the type has no gaps between them.
+    // Whole quotients have a reference only if the type has no gaps between whole numbers of their size.
     let rest = x % y;
     let whole = |v: f64| if quotient.abs() < 2f64.powi(format.fraction_bits - 1) { value(v) } else { None };
     let crosses = rest != 0.0 && (rest < 0.0) != (y < 0.0);
@@ -75,7 +75,7 @@ fn float_reference(format: &Format, x: f64, y: f64) -> Vec<Option<u64>> {
         let v = if y == 0.0 { quotient } else { f64::NAN };
         (value(v), value(v))
     } else {
-        // Of what rounds to a whole number the remainder tells the side.
+        // If a quotient rounds to a whole number, the remainder tells its side.
         let exact = ((x - rest) / y).round_ties_even();
         let signed = |v: f64| if v == 0.0 { 0f64.copysign(x / y) } else { v };
         (whole(signed(exact)), whole(signed(if crosses { exact - 1.0 } else { exact })))
@@ -141,7 +141,7 @@ fn float_reference(format: &Format, x: f64, y: f64) -> Vec<Option<u64>> {
     ]
 }
 
-/// The columns that floats have to the bit. Fused multiply-add has its own test.
+/// Returns the columns of floats that are exact to the bit. Fused multiply-add has its own test.
 fn rounding_reference(format: &Format, x: f64, y: f64) -> Vec<Option<u64>> {
     let value = |v: f64| Some((format.encode)(v));
     let truth = |v: bool| Some(v as u64);
@@ -190,7 +190,8 @@ float_columns! {
     all_functors_of_f64: f64, F64;
 }
 
-/// Whether a value is within so many units in the last place of the exact one, which may be too large for the type.
+/// Returns true if a value is within `units` units in the last place of the exact value, which may be too large for the
+/// type.
 fn within(format: &Format, found: f64, exact: f64, units: f64) -> bool {
     let greatest = 2f64.powi(1 - format.least_exponent) * (2.0 - 2f64.powi(-format.fraction_bits));
     let exponent = (exact.abs().max(f64::MIN_POSITIVE).to_bits() >> 52) as i32 - 1023;
@@ -224,15 +225,15 @@ macro_rules! elementary {
     )*};
 }
 elementary! {
-    // Rounded once from f32.
+    // These are rounded once from f32.
     elementary_functions_of_f16: f16, F16, |_| 1.0;
     elementary_functions_of_bf16: bf16, BF16, |_| 1.0;
     elementary_functions_of_f32: f32, F32, |units| units;
-    // The reference is off as well.
+    // The reference has errors, too.
     elementary_functions_of_f64: f64, F64, |units| units + 2.0;
 }
 
-/// `x * a + b` as an integer, in units of 2⁻⁵⁶: exact for halves of magnitudes between 2⁻²⁴ and 2³⁰.
+/// Returns `x * a + b` as an integer, in units of 2⁻⁵⁶. This is exact for halves of magnitudes between 2⁻²⁴ and 2³⁰.
 fn exact_mul_add(x: f64, a: f64, b: f64) -> i128 {
     let units = |v: f64| (v * 2f64.powi(28)) as i128;
     units(x) * units(a) + (units(b) << 28)
@@ -245,7 +246,7 @@ macro_rules! fused {
             let mut random = Random::new(5);
             let mut half = || {
                 let bits = random.bits();
-                // Few bits make ties likely; exponents −10 to 10 and −7 to 7 around 0.
+                // Few bits make ties likely. The exponents are from −7 to 7.
                 let exponent = $exponent_of_one - 7 + (bits >> 32) % 15;
                 let fraction = (bits & ((1 << $fraction_bits) - 1)) >> ((bits >> 40) % 8) << ((bits >> 40) % 8);
                 $t::from_bits((exponent << $fraction_bits | fraction | (bits >> 63 << 15)) as u16)
@@ -253,7 +254,7 @@ macro_rules! fused {
             let (mut inexact, mut twice) = (0, 0);
             for _ in 0..100_000 {
                 let (x, a, b) = (half(), half(), half());
-                // Beside the product's size, and far below it, where it decides ties.
+                // Some addends have about the size of the product. Others are far less, and decide ties.
                 let b = if b.to_bits() & 1 == 0 { b } else { Arithmetic::mul(b, <$t as Float>::from_f64(1.0 / 1024.0)) };
                 let found = Float::mul_add(x, a, b);
                 let exact = exact_mul_add(x.to_f64(), a.to_f64(), b.to_f64());

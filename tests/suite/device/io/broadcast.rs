@@ -1,4 +1,4 @@
-//! Broadcasts, and the division that finds their indices.
+//! Tests broadcasts, and the division that finds their indices.
 
 use kernel_primitives::io::{BroadcastConfig, BroadcastError, FastDivMod};
 use kernel_primitives::{Result, f16};
@@ -34,7 +34,7 @@ const BROADCASTS: [(&[usize], &[usize]); 22] = [
     (&[5, 8, 16], &[5, 1, 16]),
 ];
 
-/// The input's index for each element of the output, counted dimension by dimension.
+/// Returns the input's index for each element of the output. It counts dimension by dimension.
 fn broadcast_indices(output: &[usize], input: &[usize]) -> Vec<usize> {
     let missing = output.len() - input.len();
     let mut indices = vec![0];
@@ -67,7 +67,8 @@ macro_rules! broadcasts {
                     check(output, input, shape, k as u64)?;
                 }
             }
-            // An output, which of its dimensions the input lacks, and how many of the first ones it does not even name.
+            // Each case has an output, the dimensions that the input repeats, and the number of first dimensions that
+            // the input does not have.
             let shapes = (collection::vec((1..6usize, any::<bool>()), 0..7), 0..3usize);
             holds(12, (shapes, any_shape(200), any::<u64>()), |((output, unnamed), shape, seed)| {
                 let (output, repeated): (Vec<usize>, Vec<bool>) = output.into_iter().unzip();
@@ -170,7 +171,7 @@ macro_rules! divisions {
                 let mut random = Random::new(seed);
                 let mut numbers = vec![0, $t::MAX];
                 numbers.extend((0..100).map(|_| random.bits() as $t >> random.below($t::BITS as u64)));
-                // Around a multiple is where a quotient that is only nearly right shows.
+                // A quotient that is only nearly right shows near a multiple.
                 let multiples = numbers.iter().map(|number| number / divisor * divisor);
                 let x: Vec<$t> = multiples.flat_map(|m| [m.wrapping_sub(1), m, m.wrapping_add(1)]).collect();
                 let x = [numbers, x].concat();

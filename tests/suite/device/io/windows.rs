@@ -1,4 +1,4 @@
-//! Windows of two-dimensional data.
+//! Tests windows of two-dimensional data.
 
 use kernel_primitives::element::ConvertTo;
 use kernel_primitives::{Result, Stream, f16};
@@ -6,7 +6,8 @@ use kernel_primitives::{Result, Stream, f16};
 use crate::kernels::io as kernels;
 use crate::support::{holds, stream, streams, values};
 
-/// Windows as `[columns, rows, stride_x, stride_y]`: all of it, none of it, partial in each way, wide steps, one row.
+/// Windows as `[columns, rows, stride_x, stride_y]`: all data, no data, partial windows of each kind, wide steps, and
+/// one row.
 const WINDOWS: [[u32; 4]; 9] = [
     [64, 3, 16, 64],
     [0, 3, 16, 64],
@@ -58,7 +59,7 @@ macro_rules! two_dimensions {
         fn $written() -> Result<()> {
             let stream = stream()?;
             for threads in [1u32, 7, 16] {
-                // Rows and steps are so far apart that no two items meet.
+                // Rows and steps are so far apart that no two items overlap.
                 for [columns, rows, stride_x, stride_y] in [[64, 3, 16, 64], [37, 2, 16, 40], [5, 3, 16, 64], [0, 1, 16, 64]] {
                     let mut out = stream.buffer_zeroed::<$w>(300)?;
                     let window = [columns, rows, stride_x, stride_y];

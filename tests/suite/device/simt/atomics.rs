@@ -1,4 +1,4 @@
-//! Atomics, and what they order.
+//! Tests atomics and the order of memory.
 
 use kernel_primitives::Result;
 
@@ -49,7 +49,8 @@ macro_rules! integer_updates {
                         expected[3] = fold(!0, |a, b| a & b);
                         expected[4] = fold(0, |a, b| a | b);
                         expected[5] = fold(0, |a, b| a ^ b);
-                        // What went through the exchanged element: all values and its first one, less the last one.
+                        // The exchanges return the first value and all values of `mine`, without the value that is
+                        // left.
                         expected[6] = found[6];
                         expected[7] = sum.wrapping_add(9).wrapping_sub(found[6]);
                         expected[8] = sum.wrapping_add(1);
@@ -108,12 +109,12 @@ float_updates! {
 const SMALLEST: f32 = f32::MIN_POSITIVE;
 const TINY: f32 = SMALLEST / 4.0;
 
-/// An element, a value, and what an addition leaves in global and in shared memory.
+/// Each row has an element, a value, and their sum in global and in shared memory.
 const SUMS: [[f32; 4]; 8] = [
-    // A result that is subnormal, of numbers that are not.
+    // The result is subnormal, but the numbers are not.
     [1.5 * SMALLEST, -SMALLEST, 0.0, 0.5 * SMALLEST],
     [-1.5 * SMALLEST, SMALLEST, -0.0, -0.5 * SMALLEST],
-    // Subnormal numbers, whose sum is none, or another number than without them.
+    // Some of the numbers are subnormal. An addition in global memory takes them as zeros.
     [3.0 * TINY, 3.0 * TINY, 0.0, 1.5 * SMALLEST],
     [-TINY, -TINY, -0.0, -2.0 * TINY],
     [SMALLEST, TINY, SMALLEST, 1.25 * SMALLEST],

@@ -1,11 +1,11 @@
-//! Mathematics.
+//! Tests mathematics.
 
 use kernel_primitives::Result;
 
 use crate::kernels::simt::math as kernels;
 use crate::support::{Random, stream};
 
-/// The number of floats between two, 0 if both are NaN.
+/// Returns the number of floats between two floats, and 0 if both are NaN.
 fn ulps_f32(a: f32, b: f32) -> u64 {
     if a.is_nan() && b.is_nan() {
         return 0;
@@ -24,15 +24,15 @@ fn ulps_f64(a: f64, b: f64) -> u64 {
     if a.is_nan() || b.is_nan() { u64::MAX } else { ordered(a).abs_diff(ordered(b)) as u64 }
 }
 
-/// Where the docs of the functions are.
+/// The file with the docs of the functions.
 const DOCS: &str = include_str!("../../../../primitives-gpu/src/simt/math.rs");
 
-/// The functions in the table of the docs, with their largest errors in f32 and f64.
+/// Returns the functions in the table of the docs, with their largest errors in f32 and f64.
 fn documented() -> Vec<(&'static str, [u64; 2])> {
     let rows = DOCS.lines().filter_map(|line| line.trim().strip_prefix("/// | `"));
     rows.flat_map(|row| {
         let cells: Vec<&str> = row.split('|').collect();
-        // After a comma the docs say where errors are larger.
+        // After a comma, the docs say where errors are larger.
         let units =
             |cell: &str| cell.split(',').next().and_then(|units| units.trim().parse::<u64>().ok()).expect("units");
         let errors = [units(cells[1]), units(cells[2])];
@@ -43,9 +43,9 @@ fn documented() -> Vec<(&'static str, [u64; 2])> {
 
 type Reference = fn(f64, f64, f64) -> f64;
 
-/// Name, allowed distance in f32 and f64 in units in the last place, arguments from and to, reference. In the order of the
-/// kernel's numbers. The distances are the CUDA programming guide's, plus one for the reference, or two for one of `libm` in f64; 0
-/// where the result is correctly rounded.
+/// Each row has a name, the largest errors in f32 and f64 in units in the last place, the range of the arguments, and a
+/// reference. Rows are in the order of the kernel's numbers. The errors are those of the CUDA programming guide, plus
+/// one for the reference, or plus two for a reference of `libm` in f64. They are 0 if the result is correctly rounded.
 const MATH: [(&str, u64, u64, f64, f64, Reference); 37] = [
     ("sqrt", 0, 0, 0.0, 1e30, |x, _, _| x.sqrt()),
     ("rsqrt", 3, 3, 1e-30, 1e30, |x, _, _| 1.0 / x.sqrt()),
@@ -86,12 +86,12 @@ const MATH: [(&str, u64, u64, f64, f64, Reference); 37] = [
     ("lgamma", 7, 6, -2.2, 20.0, |x, _, _| libm::lgamma(x)),
 ];
 
-/// Whether the docs say how far off a function of f64 may be.
+/// Returns true if the docs have a largest error for a function of f64.
 fn is_bounded(name: &str, x: f64) -> bool {
     name != "lgamma" || !(-23.0001..=-2.2637).contains(&x)
 }
 
-/// So the docs cannot change without the table here.
+/// The docs cannot change without the table here.
 #[test]
 fn distances_are_those_of_the_docs() {
     assert!(DOCS.contains("up to 2 units for most functions"));
@@ -121,7 +121,8 @@ fn distances_are_those_of_the_docs() {
     assert_eq!(documented.len(), 11, "{documented:?}");
 }
 
-/// Arguments in a range, with multiples of a half among them; in wide ranges over all magnitudes.
+/// Returns an argument in a range. Some arguments are multiples of a half. Wide ranges have arguments of all
+/// magnitudes.
 fn arguments(random: &mut Random, from: f64, to: f64) -> f64 {
     let uniform = from + random.unit() * (to - from);
     match random.below(4) {
@@ -150,7 +151,7 @@ fn mathematics_of_f32_is_as_accurate_as_documented() -> Result<()> {
             &mut out,
         )?;
         for (i, found) in out.to_vec()?.into_iter().enumerate() {
-            // Computed in f64 and rounded once more, except where that would round twice.
+            // The reference is computed in f64 and rounded once more, unless that would round twice.
             let expected = match name {
                 "mul_add" => x[i].mul_add(y[i], z[i]),
                 _ => reference(x[i] as f64, y[i] as f64, z[i] as f64) as f32,
@@ -202,7 +203,7 @@ fn mathematics_at_special_values() -> Result<()> {
             let expected = reference(x, y, x);
             let near = ulps_f64(found, expected) <= allowed.max(1) || !is_bounded(name, x);
             let sign = found.is_nan() || found != 0.0 || found.is_sign_negative() == expected.is_sign_negative();
-            // The sine of 1e300 takes an argument reduction that is exact in libdevice and in glibc.
+            // For the sine of 1e300, libdevice and glibc both have an exact argument reduction.
             assert!(near && sign, "{name}({x}, {y}): {found}, expected {expected}");
         }
     }
@@ -219,7 +220,7 @@ fn sanitize_square_roots_are_correctly_rounded() -> Result<()> {
     let mut out = stream.buffer_zeroed(x.len())?;
     kernels::math::<f32>::launch(&stream, (4, 128), 0, &input, &input, &input, &mut out)?;
     for (x, found) in x.into_iter().zip(out.to_vec()?) {
-        // The root of a 24-bit number in f64, rounded to f32, is rounded correctly.
+        // The root of a 24-bit number in f64 is correctly rounded after rounding to f32.
         let expected = (x as f64).sqrt() as f32;
         assert!(found.to_bits() == expected.to_bits() || found.is_nan() && expected.is_nan(), "{x}: {found}");
     }
@@ -233,7 +234,7 @@ fn quotients_and_products_are_rounded_correctly_and_not_fused() -> Result<()> {
     let special = [0.0f32, -0.0, 1.0, 3.0, 1e-45, 3e-39, f32::MIN_POSITIVE, f32::MAX, f32::INFINITY, -7.0];
     let mut pairs: Vec<(f32, f32)> = special.iter().flat_map(|&x| special.iter().map(move |&y| (x, y))).collect();
     pairs.extend((0..8192).map(|_| (f32::from_bits(random.bits() as u32), f32::from_bits(random.bits() as u32))));
-    // Quotients in the subnormal range.
+    // These quotients are in the subnormal range.
     pairs.extend((0..2000).map(|_| (random.unit() as f32 * 1e-30, 1e8 + random.unit() as f32 * 1e9)));
     pairs.extend((0..2000).map(|_| (random.unit() as f32, random.unit() as f32)));
     let (x, y): (Vec<f32>, Vec<f32>) = pairs.iter().copied().unzip();
@@ -245,8 +246,8 @@ fn quotients_and_products_are_rounded_correctly_and_not_fused() -> Result<()> {
     for (i, ([quotient, sum], [quotient64, sum64])) in out.to_vec()?.into_iter().zip(out64.to_vec()?).enumerate() {
         let same = |a: f32, b: f32| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
         let same64 = |a: f64, b: f64| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
-        // f64 has more than twice the bits of f32 and two, so rounding its quotient is innocuous; subnormals are exact in
-        // f64 too.
+        // f64 has more than twice the bits of f32 plus two, so rounding its quotients again does no harm. Subnormals
+        // are also exact in f64.
         let expected = (x[i] as f64 / y[i] as f64) as f32;
         assert!(same(quotient, expected), "{} / {} = {quotient}", x[i], y[i]);
         assert!(same(sum, x[i] * y[i] + x[i]), "{} * {} + itself = {sum}", x[i], y[i]);

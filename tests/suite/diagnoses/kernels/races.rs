@@ -1,4 +1,4 @@
-//! Kernels with a race each, and without it if `right`.
+//! Kernels with one race each, and without it if `right`.
 
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::AtomicOrder::{self, Acquire, Relaxed, Release};
@@ -22,7 +22,7 @@ pub fn shared_write_write(cx: Block, right: bool, mut shared: Shared<[u32; 128]>
     shared.set(slot, 1); // at: shared_write_write write
 }
 
-/// The barrier that lets everybody read before the storage is used again.
+/// The second barrier lets all threads read before the storage is used again.
 #[kernel]
 pub fn shared_read_write(cx: Block, right: bool, mut out: GlobalMut<u32>, mut shared: Shared<[u32; 128]>) {
     shared.set(rank(cx), 1);
@@ -37,7 +37,7 @@ pub fn shared_read_write(cx: Block, right: bool, mut out: GlobalMut<u32>, mut sh
     }
 }
 
-/// Two threads write bytes of one word; the word is theirs together.
+/// Two threads write bytes of one word. They share the word.
 #[kernel]
 pub fn shared_bytes(cx: Block, right: bool, mut out: GlobalMut<u32>, mut shared: Shared<[u8; 128]>) {
     shared.set(rank(cx), 1); // at: shared_bytes write
@@ -56,7 +56,7 @@ pub fn warp_without_sync(cx: Block, right: bool, mut out: GlobalMut<u32>, mut sh
     if right {
         cx.sync_warp(cx.warp_mask());
     }
-    // A shuffle orders its values only.
+    // A shuffle orders only its values.
     let _ = cx.shuffle_xor(cx.warp_mask(), 1, 1, 32);
     let value = shared.get(rank(cx) ^ 1); // at: warp_without_sync read
     for i in cx.items(out.len()) {
@@ -90,12 +90,12 @@ pub fn atomic_against_plain(cx: Block, right: bool, mut out: GlobalMut<u32, PerB
     }
 }
 
-/// Each block has an element, or all have one.
+/// Each block has its own element if `right`. Otherwise all blocks have the same element.
 #[kernel]
 pub fn blocks_share_an_element(cx: Block, right: bool, mut out: GlobalMut<u64>) {
     if rank(cx) == 0 {
         let element = if right { cx.block_rank() } else { 0 };
-        // SAFETY: of its own, if `right`.
+        // SAFETY: the block has its own element, if `right`.
         unsafe { out.write(element, 1) }; // at: blocks_share_an_element write
     }
 }
@@ -103,7 +103,7 @@ pub fn blocks_share_an_element(cx: Block, right: bool, mut out: GlobalMut<u64>) 
 #[kernel]
 pub fn global_write_read(cx: Block, right: bool, mut out: GlobalMut<u32>) {
     let first = cx.block_rank() * cx.block_threads() as usize;
-    // SAFETY: the barrier orders it, if `right`.
+    // SAFETY: the barrier orders the accesses, if `right`.
     unsafe {
         out.write(first + rank(cx), 1); // at: global_write_read write
         if right {
@@ -115,7 +115,7 @@ pub fn global_write_read(cx: Block, right: bool, mut out: GlobalMut<u32>) {
     }
 }
 
-/// Blocks hand a value on, each to the next, as a single-pass scan does.
+/// Each block passes a value to the next block, as in a single-pass scan.
 #[inline(always)]
 fn relay(
     cx: Block<'_>,
@@ -136,10 +136,10 @@ fn relay(
         if let Some(scope) = after {
             cx.fence(scope);
         }
-        // SAFETY: written before the flag was stored, if the orders and scopes suffice.
+        // SAFETY: it was written before the flag was stored, if the orders and scopes suffice.
         sum += unsafe { sums.read(block - 1) }; // at: relay read
     }
-    // SAFETY: this block's.
+    // SAFETY: only this block writes it.
     unsafe { sums.write(block, sum) }; // at: relay write
     if let Some(scope) = before {
         cx.fence(scope);
@@ -177,7 +177,8 @@ pub fn acquire_without_release(cx: Block, right: bool, flags: GlobalMut<u32, Ato
     relay(cx, &flags, &mut sums, [store, Acquire], [None, None]);
 }
 
-/// The last block adds up what all have stored: each thread after the counter's update and a barrier.
+/// The last block adds the values that all blocks have stored. Each thread reads after the counter's update and a
+/// barrier.
 #[kernel]
 pub fn last_block(
     cx: Block,
@@ -188,7 +189,7 @@ pub fn last_block(
 ) {
     let (block, blocks) = (cx.block_rank(), cx.grid_blocks());
     if rank(cx) == 0 {
-        // SAFETY: this block's.
+        // SAFETY: only this block writes it.
         unsafe { parts.write(block, 1) }; // at: last_block write
         if right {
             cx.fence(Scope::Device);
@@ -201,23 +202,23 @@ pub fn last_block(
     if last.get(0) == 1 {
         let mut part = rank(cx);
         while part < blocks {
-            // SAFETY: stored before its block counted, if `right`.
+            // SAFETY: the value was stored before its block counted, if `right`.
             let value = unsafe { parts.read(part) }; // at: last_block read
-            // SAFETY: this thread's.
+            // SAFETY: only this thread writes it.
             unsafe { parts.write(part, value + 1) };
             part += cx.block_threads() as usize;
         }
     }
 }
 
-/// A lock around a plain counter.
+/// Has a lock around a plain counter.
 #[kernel]
 pub fn locked_counter(cx: Block, right: bool, lock: GlobalMut<u32, Atomic>, mut count: GlobalMut<u64>) {
     let (take, leave) = if right { (Acquire, Release) } else { (Relaxed, Relaxed) };
     while lock.at(0).order(take).compare_exchange(0, 1) != 0 {
         cx.spin(20);
     }
-    // SAFETY: one thread at a time, and ordered if `right`.
+    // SAFETY: one thread at a time has the lock. The accesses are ordered if `right`.
     unsafe {
         let value = count.read(0); // at: locked_counter read
         count.write(0, value + 1); // at: locked_counter write

@@ -1,4 +1,4 @@
-//! What a graph cannot hold, and faults of replays.
+//! Tests calls that a graph cannot hold, and faults of replays.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,7 +8,7 @@ use kernel_primitives::{Device, Diagnosis, Error, Result, Stream};
 use crate::kernels::graph::{Weighted, affine, combine, fault_unless_zero};
 use crate::support::{stream, streams};
 
-/// Checks that an error is one of a capture and names the call and the way out.
+/// Checks that an error is an error of a capture, and names the call and what to do.
 #[track_caller]
 fn check_refused<T: std::fmt::Debug>(result: Result<T>, call: &str, way_out: &str) {
     match result {
@@ -44,7 +44,7 @@ fn what_a_graph_cannot_hold_is_an_error_that_says_what_to_do() -> Result<()> {
         assert!(s.as_raw().is_null());
         assert!(format!("{s:?}").contains("captured"));
 
-        // What does not belong to the capture goes on as ever.
+        // Calls outside the capture work as usual.
         assert_eq!(untouched.to_vec()?, [3; 10]);
         affine::launch(&other, (1, 32), 2, 0, &mut untouched)?;
         assert_eq!(untouched.to_vec()?, [6; 10]);
@@ -54,7 +54,7 @@ fn what_a_graph_cannot_hold_is_an_error_that_says_what_to_do() -> Result<()> {
         let temporary = other.buffer_from(&[4u32; 10])?;
         data.as_mut_slice().copy_from_device(s, temporary.as_slice())?;
 
-        // A launch that is refused is not captured.
+        // If a launch is refused, it is not captured.
         let error = affine::launch(s, (1, 4096), 2, 1, &mut data).unwrap_err();
         assert!(matches!(error, Error::LaunchLimit { .. }), "{error}");
         let error = combine::<Weighted>::launch(
@@ -104,7 +104,7 @@ fn a_capture_that_fails_leaves_nothing_behind() -> Result<()> {
     assert_eq!(panicked.unwrap_err().downcast_ref(), Some(&"of the closure"));
     check_refused(affine::launch(&clone.expect("it ran"), (1, 32), 2, 1, &mut data), "a launch", "has ended");
 
-    // This thread copies again, and captures.
+    // This thread can copy and capture again.
     assert_eq!(data.to_vec()?, [1; 10]);
     let graph = stream.capture(|s| affine::launch(s, (1, 32), 2, 1, &mut data))?;
     graph.launch(&stream)?;
@@ -135,7 +135,7 @@ fn a_fault_of_a_replay_comes_back_and_the_graph_works_again() -> Result<()> {
                 Err(other) => panic!("{other}"),
             }
             assert_eq!(before.to_vec()?, [2 << round; 40]);
-            // The emulator stops at the fault; a GPU's queue goes on.
+            // The emulator stops at the fault. A GPU's queue continues.
             let skipped = if stream.device().is_gpu() { 0 } else { faults };
             assert_eq!(after.to_vec()?, [2 << (round - skipped); 40]);
         }
@@ -150,7 +150,7 @@ fn sanitize_a_replay_faults_on_the_stream_that_it_was_launched_on() -> Result<()
     let (one, two, host) = (device.stream()?, device.stream()?, device.stream()?);
     let mut codes = host.buffer_from(&[7u64])?;
     let graph = one.capture(|s| fault_unless_zero::launch(s, (2, 64), &codes))?;
-    // A GPU's comes from the synchronisation, the emulator's from the launch.
+    // On a GPU, the synchronisation returns the fault; on the emulator, the launch returns it.
     let launch = |stream: &Stream| graph.launch(stream).err().map(code_of_fault);
     let wait = |stream: &Stream| stream.synchronize().err().map(code_of_fault);
 
@@ -159,7 +159,7 @@ fn sanitize_a_replay_faults_on_the_stream_that_it_was_launched_on() -> Result<()
         assert_eq!(early.or_else(|| wait(&one)), Some(7));
         assert_eq!(later.or_else(|| wait(&two)), Some(7));
     }
-    // The second launch is right, and on another stream.
+    // The second launch has no fault. It is on another stream, or on the same one.
     for (faulting, other) in [(&one, &two), (&two, &one), (&one, &one)] {
         codes.copy_from(&[9])?;
         let early = launch(faulting);
@@ -180,7 +180,7 @@ fn sanitize_a_replay_faults_on_the_stream_that_it_was_launched_on() -> Result<()
     Ok(())
 }
 
-/// The code of the author's fault, in the kernel of the test above.
+/// Returns the code of the user's fault, in the kernel of the test above.
 fn code_of_fault(error: Error) -> u64 {
     let Error::Fault(fault) = error else { panic!("{error}") };
     assert_eq!(fault.kernel, "suite::kernels::graph::fault_unless_zero");

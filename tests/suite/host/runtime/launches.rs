@@ -1,4 +1,4 @@
-//! The checks before a launch, and its dimensions.
+//! Tests the checks before a launch, and its dimensions.
 
 use kernel_primitives::functor::Add;
 use kernel_primitives::kernels::map_binary;
@@ -58,7 +58,7 @@ fn a_block_or_grid_beyond_the_limits_is_an_error() -> Result<()> {
         assert!(text.contains("suite::kernels::simt::nothing") && text.contains(what), "{text}");
         let Error::LaunchLimit { asked: found, limit: found_limit, .. } = error else { panic!("{error}") };
         assert_eq!(found_limit, limit, "{text}");
-        // The product of the largest dimensions does not fit in a word.
+        // The product of the largest dimensions does not fit in 64 bits.
         assert!(found == asked || found > 1 << 60 && asked > 1 << 60, "{text}");
     }
     simt::nothing::launch(&stream, (1, 1))?;
@@ -76,7 +76,7 @@ fn a_block_beyond_the_kernels_own_limit_is_an_error() -> Result<()> {
     simt::bounded::<2>::launch(&stream, (3, 128), &mut out)?;
     let expected: Vec<u32> = (0..300).map(|i| i / 128).collect();
     assert_eq!(out.to_vec()?, expected);
-    // Block sizes that the launch chooses keep to it.
+    // If the launch chooses the block's size, it obeys the kernel's limit.
     simt::bounded::<1>::launch(&stream, Dims::for_items(300), &mut out)?;
     assert!(out.to_vec()?.iter().max() >= Some(&4));
     Ok(())
@@ -109,7 +109,7 @@ fn more_shared_memory_than_there_is_is_an_error() -> Result<()> {
     let limit = stream.device().properties().max_shared_bytes;
     assert!(limit >= 48 * 1024);
     let mut out = stream.buffer_zeroed(1)?;
-    // The kernel's own storages take five bytes, and three words that begin aligned: 32 bytes.
+    // The kernel's own storages take 32 bytes: five bytes, and three aligned words.
     for bytes in [limit - 31, limit + 1, usize::MAX / 2] {
         let dims = Dims::new(1, 32).shared_bytes(bytes);
         let error = simt::storage_lengths::launch(&stream, dims, &mut out).unwrap_err();
@@ -168,9 +168,9 @@ fn dimensions_by_items_cover_them_in_any_block() -> Result<()> {
             let mut visits = stream.buffer_zeroed(len)?;
             io::visit_items::launch(&stream, Dims::for_items(len).block(shape), &mut visits)?;
             io::visit_tiles::<4>::launch(&stream, Dims::for_items(len).items_per_thread(4).block(shape), &mut visits)?;
-            // A count of 0 items a thread is taken for 1.
+            // If the number of items for each thread is 0, the launch uses 1.
             io::visit_tiles::<1>::launch(&stream, Dims::for_items(len).items_per_thread(0), &mut visits)?;
-            // Too small a launch strides.
+            // If a launch has too few threads, each thread has several items.
             io::visit_items::launch(&stream, Dims::for_items(len / 3 + 1).block(shape), &mut visits)?;
             assert!(visits.to_vec()?.iter().all(|&times| times == 4), "{shape:?}");
         }

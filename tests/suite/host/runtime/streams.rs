@@ -1,4 +1,4 @@
-//! Streams, threads and events.
+//! Tests streams, threads and events.
 
 use std::thread;
 
@@ -17,7 +17,7 @@ fn sanitize_streams_that_use_one_buffer_take_turns() -> Result<()> {
     for round in 0..10 {
         double(&one, &mut data)?;
         double(&two, &mut data)?;
-        // A read on the other stream, and then a write that must wait for it.
+        // The other stream reads, and then a write must wait for this read.
         io::copy::<f32, 4>::launch(&one, (4, 128), &data, &mut copy)?;
         double(&two, &mut data)?;
         assert_eq!(copy.to_vec()?, vec![8f32.powi(round) * 4.0; 10_000]);
@@ -26,8 +26,8 @@ fn sanitize_streams_that_use_one_buffer_take_turns() -> Result<()> {
     Ok(())
 }
 
-/// The first stream is busy with other buffers meanwhile. That nobody waits for those is for `primitives-host/tests/fake_driver/`,
-/// which sees what waits for what.
+/// The first stream is busy with other buffers. `primitives-host/tests/fake_driver/` tests that no stream waits for
+/// these buffers, because it sees what waits for what.
 #[test]
 fn a_stream_reads_what_another_one_wrote_before_its_other_work() -> Result<()> {
     let device = Device::auto()?;
@@ -122,7 +122,7 @@ fn sanitize_buffers_are_dropped_while_work_is_queued() -> Result<()> {
             double(&one, &mut data)?;
             io::copy::<f32, 4>::launch(&two, (8, 128), &data, &mut out)?;
         }
-        // Memory that would take the dropped buffer's place if it were freed too early.
+        // This memory would take the dropped buffer's place if that were freed too early.
         let other = one.buffer_from(&vec![-1.0f32; 20_000])?;
         assert_eq!(out.to_vec()?, vec![round as f32 * 2.0; 20_000]);
         drop(other);
@@ -150,7 +150,7 @@ fn events_mark_points_and_measure_time() -> Result<()> {
     let around = began.elapsed();
     let (there, back) = (end.since(&start)?, start.since(&start)?);
     assert!(there > back && back.is_zero(), "{there:?}");
-    // Both events lie between the host's looks at its clock. A GPU has a clock of its own.
+    // Both events are between the two times of the host's clock. A GPU has a clock of its own.
     assert!(there <= 2 * around, "{there:?}, of {around:?} on the host");
     two.synchronize()
 }

@@ -1,11 +1,11 @@
-//! Atomics, and what they order.
+//! Kernels with atomics and the order of memory.
 
 use core::ops::{BitAnd, BitOr, BitXor};
 
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::{AtomicElement, AtomicInt, AtomicOrder};
 
-/// How many of `x` fall in each of 16 bins: counted in shared memory first.
+/// Counts the items of `x` in each of 16 bins. Each block counts in shared memory first.
 #[kernel]
 pub fn histogram(cx: Block, x: Global<u32>, counts: GlobalMut<u32, Atomic>, mut bins: Shared<[u32; 16]>) {
     if cx.thread_rank() == 0 {
@@ -44,10 +44,12 @@ fn scope_of(number: u32) -> Scope {
     }
 }
 
-/// Every atomic operation with every value of `x`, on 16 elements; at block scope on 16 elements a block.
+/// Calls every atomic operation with every value of `x`, on 16 elements. At block scope, each block has 16 elements of
+/// its own.
 ///
-/// 0: sum, 1: minimum, 2: maximum, 3: and, 4: or, 5: exclusive or, 6: exchange, 7: the sum of what the exchanges returned,
-/// 8: sum by compare-and-exchange, 9: the sum of what `fetch_max(0)` on an element that stays 5 returned, 10: stored.
+/// The elements are: 0: sum, 1: minimum, 2: maximum, 3: and, 4: or, 5: exclusive or, 6: exchange, 7: the sum of the
+/// results of the exchanges, 8: sum by compare-and-exchange, 9: the sum of the results of `fetch_max(0)` on an element
+/// that is always 5, 10: stored.
 #[kernel(instantiate(<u32>, <i32>, <u64>, <i64>))]
 pub fn update_integers<T>(cx: Block, order: u32, scope: u32, x: Global<T>, cells: GlobalMut<T, Atomic>)
 where
@@ -78,7 +80,8 @@ where
     }
 }
 
-/// 0: sum, 6: exchange, 7: the sum of what the exchanges returned, 8: sum by compare-and-exchange, 10: stored.
+/// The elements are: 0: sum, 6: exchange, 7: the sum of the results of the exchanges, 8: sum by compare-and-exchange,
+/// 10: stored.
 #[kernel(instantiate(<f32>, <f64>))]
 pub fn update_floats<T>(cx: Block, order: u32, scope: u32, x: Global<T>, cells: GlobalMut<T, Atomic>)
 where
@@ -117,8 +120,8 @@ pub fn compare_exchange_once<T: AtomicElement>(
     }
 }
 
-/// Adds `values` to elements, a thread each: to `cells`, in whose halves the elements are, and to a copy in shared memory. Writes what
-/// was in the second half, and what shared memory has afterwards.
+/// Adds `values` to elements, one element for each thread. The elements are in both halves of `cells`, and in a copy in
+/// shared memory. Writes the old values of the second half, and the new values in shared memory.
 #[kernel(equal_len(values, out), instantiate(<f32>, <f64>))]
 pub fn add_once<T: AtomicElement>(
     cx: Block,
@@ -130,7 +133,7 @@ pub fn add_once<T: AtomicElement>(
     for i in cx.items(out.len()) {
         let (at, value) = (i.index(), values[i]);
         shared.at(at).store(cells.at(at).load());
-        // An atomic whose result nobody takes is another instruction.
+        // An atomic without a used result is another instruction.
         cells.at(at).fetch_add(value);
         let before = cells.at(out.len() + at).fetch_add(value);
         shared.at(at).fetch_add(value);
@@ -145,7 +148,8 @@ pub fn take_tickets(_cx: Block, counter: GlobalMut<u32, Atomic>, taken: GlobalMu
     taken.at(ticket as usize).fetch_add(1);
 }
 
-/// Each block adds its number from 1 on to what the block before it left: by release and acquire, or by fences.
+/// Each block adds its number, counted from 1, to the sum of the block before it. The order comes from release and
+/// acquire, or from fences.
 #[kernel]
 pub fn relay(cx: Block, by_fence: bool, flags: GlobalMut<u32, Atomic>, mut sums: GlobalMut<u64, PerBlock>) {
     if cx.thread_rank() != 0 {
@@ -165,7 +169,7 @@ pub fn relay(cx: Block, by_fence: bool, flags: GlobalMut<u32, Atomic>, mut sums:
                 cx.spin(20);
             }
         }
-        // SAFETY: written before the flag was released.
+        // SAFETY: it was written before the flag was released.
         before = unsafe { sums.read(rank - 1) };
     }
     sums.store(before + rank as u64 + 1);

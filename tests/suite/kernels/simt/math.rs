@@ -1,8 +1,8 @@
-//! Mathematics.
+//! Kernels of mathematics.
 
 use kernel_primitives::prelude::*;
 
-/// A function of [`Real`] by its number in the test's table.
+/// Calls the function of [`Real`] with the number `which` in the test's table.
 #[kernel(equal_len(x, y, z, out), instantiate(<f32>, <f64>))]
 pub fn math<T: Real>(cx: Block, which: u32, x: Global<T>, y: Global<T>, z: Global<T>, mut out: GlobalMut<T>) {
     for i in cx.items(out.len()) {
@@ -50,7 +50,7 @@ pub fn math<T: Real>(cx: Block, which: u32, x: Global<T>, y: Global<T>, z: Globa
     }
 }
 
-/// Quotients, and products plus sums in two roundings.
+/// Writes quotients, and products plus sums with two roundings.
 #[kernel(equal_len(x, y, out))]
 pub fn divide_f32(cx: Block, x: Global<f32>, y: Global<f32>, mut out: GlobalMut<[f32; 2]>) {
     for i in cx.items(out.len()) {
@@ -58,7 +58,7 @@ pub fn divide_f32(cx: Block, x: Global<f32>, y: Global<f32>, mut out: GlobalMut<
     }
 }
 
-/// As [`divide_f32`].
+/// Does the same as [`divide_f32`].
 #[kernel(equal_len(x, y, out))]
 pub fn divide_f64(cx: Block, x: Global<f64>, y: Global<f64>, mut out: GlobalMut<[f64; 2]>) {
     for i in cx.items(out.len()) {
