@@ -1,5 +1,7 @@
 //! The kernel of transformations.
 
+use core::array::from_fn;
+
 use kernel_primitives::input::Source;
 use kernel_primitives::output::Sink;
 use kernel_primitives::prelude::*;
@@ -39,23 +41,36 @@ where
     F: UnaryFn<S::Item>,
     O: Sink<Item = F::Output>,
 {
-    let stride = const { warp_items(1, N) };
-    let first = first_of_warp::<N>(cx, VECTORS);
-    if let Some(vectors) = x.vectors::<N, VECTORS>(first, stride) {
-        for (v, items) in vectors.iter().enumerate() {
-            // SAFETY: of all threads of the grid only this one has these indices. Where a permutation names a place twice, nobody reads it
-            // here, and each of its bytes is one of two values': a value, since what bytes an element has is said byte by byte.
-            unsafe { out.write_items(first + v * stride, &items.map(|item| f.apply(item))) };
+    if N == 1 || x.is_aligned::<N>(0) {
+        let (first, stride) = (first_of_warp::<N>(cx, VECTORS), const { warp_items(1, N) });
+        if let Some(vectors) = x.vectors::<N, VECTORS>(first, stride) {
+            for (v, items) in vectors.iter().enumerate() {
+                // SAFETY: of all threads of the grid only this one has these indices. Where a permutation names a place twice, nobody reads it
+                // here, and each of its bytes is one of two values': a value, since what bytes an element has is said byte by byte.
+                unsafe { out.write_items(first + v * stride, &items.map(|item| f.apply(item))) };
+            }
+            return;
+        }
+    }
+    // This is the end of the input, or its vectors are not aligned. Each round has single items, which are contiguous in a warp.
+    let (first, stride) = (first_of_warp::<1>(cx, N * VECTORS), const { warp_items(1, 1) });
+    if first + (N * VECTORS - 1) * stride < x.len() {
+        // All reads come before all writes.
+        let item = |round: usize| {
+            // SAFETY: the last round has an item, so all rounds have.
+            let [item] = unsafe { x.items_inside::<1>(first + round * stride) };
+            item
+        };
+        let items: [[_; VECTORS]; N] = from_fn(|n| from_fn(|v| item(n * VECTORS + v)));
+        for (round, &item) in items.as_flattened().iter().enumerate() {
+            // SAFETY: as above.
+            unsafe { out.write(first + round * stride, f.apply(item)) };
         }
     } else {
-        // This is the end of the input.
-        for v in 0..VECTORS {
-            for i in 0..N {
-                let index = first + v * stride + i;
-                if let Some(item) = x.get(index) {
-                    // SAFETY: as above.
-                    unsafe { out.write(index, f.apply(item)) };
-                }
+        for round in 0..N * VECTORS {
+            if let Some(item) = x.get(first + round * stride) {
+                // SAFETY: as above.
+                unsafe { out.write(first + round * stride, f.apply(item)) };
             }
         }
     }
