@@ -76,5 +76,5 @@ pub mod __private {
     pub use crate::launch::input_arg::Again;
     pub use crate::launch::kernel::{Entry, Grouped, Images, Instantiated, KernelInfo, Launch, param};
     pub use crate::launch::output_arg::AgainMut;
-    pub use crate::launch::tile_map::TileMap;
+    pub use crate::launch::tile_map::{TileAxis, TileMap};
 }

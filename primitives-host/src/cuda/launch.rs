@@ -12,6 +12,7 @@ use primitives_gpu::Dim3;
 use super::module::LoadedKernel;
 use super::{Context, call};
 use crate::launch::kernel::KernelInfo;
+use crate::launch::tile_map::TileAxis;
 use crate::{Error, Result};
 
 /// A launch as the driver takes it.
@@ -127,24 +128,21 @@ impl<'p> KernelCall<'p> {
 impl Context {
     /// Returns the words of the description of an array of elements of 8 bytes, or `None` if the driver or the device has no copies of
     /// tiles. See [`TileMap`](crate::__private::TileMap).
-    pub(crate) fn tile_map(
-        &self,
-        address: u64,
-        extents: [u64; 3],
-        strides: [u64; 2],
-        tile: [u32; 3],
-    ) -> Result<Option<[u64; 16]>> {
+    pub(crate) fn tile_map(&self, address: u64, axes: &[TileAxis]) -> Result<Option<[u64; 16]>> {
         if self.properties().compute_capability.is_none_or(|(major, _)| major < 9) {
             return Ok(None);
         }
         self.make_current()?;
-        let (mut map, apart) = (sys::CUtensorMap { opaque: [0; 16] }, [1; 3]);
+        let extents: Vec<u64> = axes.iter().map(|axis| axis.extent).collect();
+        let strides: Vec<u64> = axes.iter().skip(1).map(|axis| axis.stride).collect();
+        let tile: Vec<u32> = axes.iter().map(|axis| axis.tile).collect();
+        let (mut map, apart) = (sys::CUtensorMap { opaque: [0; 16] }, vec![1; axes.len()]);
         // SAFETY: the arrays have an element for each dimension, or one less for the strides; the address is not accessed.
         let code = unsafe {
             sys::cuTensorMapEncodeTiled(
                 &raw mut map,
                 sys::CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_FLOAT64,
-                3,
+                axes.len() as u32,
                 ptr::without_provenance_mut(address as usize),
                 extents.as_ptr(),
                 strides.as_ptr(),

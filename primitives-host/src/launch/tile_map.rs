@@ -9,25 +9,30 @@ use crate::device::{Backend, Device};
 #[repr(C, align(64))]
 pub struct TileMap([u64; 16]);
 
+/// An axis of an array that a [`TileMap`] describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TileAxis {
+    /// The number of elements.
+    pub extent: u64,
+    /// The distance from an element to the next, in bytes.
+    pub stride: u64,
+    /// The number of elements of a tile, which is at most 256.
+    pub tile: u32,
+}
+
 impl TileMap {
-    /// Describes an array of three dimensions, whose elements have 8 bytes. Returns `None` if the device or its driver has no such copies.
+    /// Describes an array of two to five axes, whose elements have 8 bytes. Returns `None` if the device or its driver has no such copies.
     ///
-    /// The first dimension is contiguous. `strides` are the distances along the second and the third one, in bytes. They are multiples of 16,
-    /// and so is the address. A tile has at most 256 elements along each dimension.
-    pub fn of_words(
-        device: &Device,
-        address: u64,
-        extents: [u64; 3],
-        strides: [u64; 2],
-        tile: [u32; 3],
-    ) -> Result<Option<Self>> {
+    /// The first axis is contiguous. The strides of the rest are multiples of 16, in any order, and so is the address. A copy lays the
+    /// elements of a tile down one after the other, those along the first axis first.
+    pub fn of_words(device: &Device, address: u64, axes: &[TileAxis]) -> Result<Option<Self>> {
         match &device.backend {
             Backend::Emulator(_) => {
-                let _ = (address, extents, strides, tile);
+                let _ = (address, axes);
                 Ok(None)
             }
             #[cfg(feature = "cuda")]
-            Backend::Cuda(context) => Ok(context.tile_map(address, extents, strides, tile)?.map(Self)),
+            Backend::Cuda(context) => Ok(context.tile_map(address, axes)?.map(Self)),
         }
     }
 }

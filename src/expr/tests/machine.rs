@@ -14,6 +14,8 @@ use std::rc::Rc;
 use operations::{Operation, bits, cut, operation, signed};
 use reader::{Argument, Reader, parts, table};
 
+use crate::__private::TileAxis;
+
 const LANES: usize = 32;
 
 /// The value of each lane, as bits.
@@ -159,27 +161,26 @@ impl Machine {
     }
 }
 
-/// A description of an array of three dimensions, with elements of 8 bytes, as a test gives it in the place of the driver's.
-#[repr(C)]
+/// A description of an array with elements of 8 bytes, as a test gives it in the place of the driver's.
 pub(crate) struct TestMap {
     pub(crate) address: u64,
-    pub(crate) extents: [u64; 3],
-    /// In bytes.
-    pub(crate) strides: [u64; 2],
-    pub(crate) tile: [u64; 3],
+    pub(crate) axes: Vec<TileAxis>,
 }
 
 impl TestMap {
-    /// The addresses and bytes of the rows of a tile.
+    /// The addresses and bytes of the rows of a tile, in the order in which a copy lays them down.
     fn pieces(&self, place: &[u64]) -> Vec<(u64, usize)> {
-        let Self { address, extents, strides, tile } = self;
-        let mut ends = place.iter().zip(tile).map(|(place, tile)| place + tile);
-        assert!(
-            extents.iter().all(|&extent| ends.next().is_some_and(|end| end <= extent)),
-            "a tile outside: {place:?}"
-        );
-        let row = |z: u64, y: u64| address + 8 * place[0] + strides[0] * (place[1] + y) + strides[1] * (place[2] + z);
-        (0..tile[2]).flat_map(|z| (0..tile[1]).map(move |y| (row(z, y), 8 * tile[0] as usize))).collect()
+        let Self { address, axes } = self;
+        let is_known = axes[0].stride == 8 && axes[1..].iter().all(|axis| axis.stride.is_multiple_of(16));
+        assert!(is_known && axes.len() == place.len(), "a tile of another array: {place:?} of {axes:?}");
+        let is_inside = |(&place, axis): (&u64, &TileAxis)| place + u64::from(axis.tile) <= axis.extent;
+        assert!(place.iter().zip(axes).all(is_inside), "a tile outside: {place:?} of {axes:?}");
+        let begin = address + place.iter().zip(axes).map(|(place, axis)| place * axis.stride).sum::<u64>();
+        let rows = axes[1..].iter().fold(vec![begin], |rows, axis| {
+            let along = |step: u32| rows.iter().map(move |row| row + u64::from(step) * axis.stride);
+            (0..axis.tile).flat_map(along).collect()
+        });
+        rows.into_iter().map(|row| (row, 8 * axes[0].tile as usize)).collect()
     }
 }
 
@@ -217,7 +218,7 @@ fn what_is(name: &[&str]) -> Option<What> {
         ["red", "release", "gpu", "global", "add", "u32"] => What::Add(false),
         ["ld", space @ ("global" | "shared" | "const"), ..] => What::Load(space_of(space), size, last.starts_with('s')),
         ["st", space @ ("global" | "shared"), ..] => What::Store(space_of(space), size),
-        ["cp", "async", "bulk", "tensor", "3d", ..] => What::Copy(true),
+        ["cp", "async", "bulk", "tensor", ..] => What::Copy(true),
         ["cp", "async", "bulk", ..] => What::Copy(false),
         ["mbarrier", "try_wait", ..] => What::Wait,
         ["mbarrier", "arrive", "expect_tx", ..] => What::Announce,

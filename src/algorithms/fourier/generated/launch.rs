@@ -17,13 +17,13 @@ pub(in super::super) use computed::{WrittenLines, written_lines};
 use super::pass::LinePass;
 use super::plan::{Area, Plan, Refusal, Step, Work, ahead as ahead_plan, plan};
 use super::room::Limits;
-use super::text::ahead::{AheadPass, COPIED_ROWS, LINE, LINES, Side, ahead};
+use super::text::ahead::{AheadPass, LINE, Side, ahead};
 use super::text::code::Real;
 use super::text::fused::{FusedKernel, fused};
 use super::text::kernel::{PassKernel, kernel, nothing};
 use super::text::module::{ENTRY, LAYOUT};
 use super::text::spectrum::spectrum;
-use crate::__private::{Again, AgainMut, KernelInfo, Launch, TileMap};
+use crate::__private::{Again, AgainMut, KernelInfo, Launch, TileAxis, TileMap};
 use crate::algorithms::fourier::FftKind;
 use crate::algorithms::run::{Memory, Run, bytes_of};
 use crate::element::FftFloat;
@@ -127,7 +127,9 @@ fn name(work: &Work) -> String {
     match work {
         Work::Pass(pass) => format!("the generated transform of {}", line(pass)),
         Work::Spectrum(pass) => format!("the generated half spectrum of {} numbers", 2 * pass.pairs),
-        Work::Ahead(_) => format!("the generated transform of {LINE} numbers that copies ahead"),
+        Work::Ahead(pass) => {
+            format!("the generated transform of {LINE} numbers of {} that copies ahead", pass.real.ptx())
+        }
         Work::Pair(pair) => {
             format!("the generated transforms of {}, then of {}", line(&pair.passes[0]), line(&pair.passes[1]))
         }
@@ -315,17 +317,15 @@ impl<T: FftFloat> Generated<T> {
 
 /// Returns the description of the matrices of a pass, at an address.
 fn map_of(device: &Device, pass: &AheadPass, address: u64) -> Result<TileMap> {
-    let lines = u64::from(pass.lines);
-    let row = lines * size_of::<Complex<f32>>() as u64;
-    let (extents, strides) = ([lines, LINE.into(), pass.count.into()], [row, row * u64::from(LINE)]);
-    let map = TileMap::of_words(device, address, extents, strides, [LINES, COPIED_ROWS, 1])?;
+    let map = TileMap::of_words(device, address, &pass.axes())?;
     Ok(map.expect("the device copies tiles"))
 }
 
 /// Returns whether kernels of a device copy tiles of arrays.
 fn copies_tiles(device: &Device) -> Result<bool> {
+    let axes = [8, 32].map(|stride| TileAxis { extent: 4, stride, tile: 4 });
     // The address is not accessed.
-    Ok(TileMap::of_words(device, 1 << 20, [4; 3], [32, 128], [4, 4, 1])?.is_some())
+    Ok(TileMap::of_words(device, 1 << 20, &axes)?.is_some())
 }
 
 fn real<T>() -> Real {

@@ -10,13 +10,13 @@
 //!
 //! A real array takes the transforms of its pairs of numbers. The last stage of these makes the half spectrum. If a block does not hold the
 //! pairs, a pass of its own makes it. Two passes are one launch, a [`FusedPair`], if they follow each other on a part of the array that
-//! fits in the cache. Rows of 2^24 complex numbers of `f32` have passes of their own ([`ahead`]), where blocks are large enough.
+//! fits in the cache. Rows of 2^24 complex numbers have passes of their own ([`ahead`]), where blocks are large enough.
 
 use std::fmt;
 
 use super::pass::LinePass;
 use super::room::Limits;
-use super::text::ahead::{AheadPass, LINE, SHARED, Side};
+use super::text::ahead::{AheadPass, LINE, Side};
 use super::text::butterfly::MOST_PRIME;
 use super::text::code::Real;
 use super::text::fused::FusedPair;
@@ -186,18 +186,22 @@ pub(in super::super) fn plan(
 pub(in super::super) fn ahead(real: Real, shape: &[usize], axes: &[usize], limits: Limits) -> Option<Plan> {
     let numbers = shape.iter().try_fold(1usize, |all, &extent| all.checked_mul(extent))?;
     let n = (LINE * LINE) as usize;
-    let is_for = real == Real::F32 && axes == [shape.len() - 1] && shape.last() == Some(&n);
-    if !is_for || numbers == 0 || numbers >= MOST_NUMBERS || limits.room.block_shared < SHARED {
+    let is_for = axes == [shape.len() - 1] && shape.last() == Some(&n);
+    if !is_for || numbers == 0 || numbers >= MOST_NUMBERS {
         return None;
     }
     let count = (numbers / n) as u32;
-    let step = |side, from, to| Step {
-        work: Work::Ahead(AheadPass { side, lines: LINE, count, inverse: false, scaled: false }),
-        from,
-        to,
-    };
+    let pass = |side| AheadPass { real, side, lines: LINE, count, inverse: false, scaled: false };
+    let passes = [Side::Columns, Side::Rows].map(pass);
+    if passes.iter().any(|pass| pass.shared() > limits.room.block_shared) {
+        return None;
+    }
     let between = Area::Temporary(0);
-    let steps = vec![step(Side::Columns, Area::Input, between), step(Side::Rows, between, Area::Output)];
+    let [columns, rows] = passes.map(Work::Ahead);
+    let steps = vec![
+        Step { work: columns, from: Area::Input, to: between },
+        Step { work: rows, from: between, to: Area::Output },
+    ];
     Some(Plan { steps, temporary: [numbers, 0], ring: 0, counters: 0 })
 }
 

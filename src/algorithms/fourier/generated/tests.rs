@@ -79,7 +79,7 @@ pub(super) struct Launch {
     pub(super) seed: u64,
 }
 
-/// Runs a kernel whose parameters are these memories. Returns how often lanes waited for a bank, if the blocks run one after the other.
+/// Runs a kernel whose parameters are these memories. Returns how often lanes waited for a bank.
 pub(super) fn launch(kernel: Launch, memories: &mut [Memory], parameters: &[usize], writes: &[usize]) -> usize {
     launch_with(kernel, memories, parameters, writes, None)
 }
@@ -101,8 +101,9 @@ pub(super) fn launch_with(
     let machine = Machine::new(&with_shared(text, shared));
     let (blocks, threads) = (blocks as usize, threads as usize);
     if is_fused {
-        machine.parting().run_at_once(blocks, threads, &words, &addresses, &writes, seed);
-        return 0;
+        let machine = machine.parting();
+        machine.run_at_once(blocks, threads, &words, &addresses, &writes, seed);
+        return machine.conflicts();
     }
     machine.run(blocks, threads, &words, &addresses, &writes);
     machine.conflicts()

@@ -418,16 +418,12 @@ fn an_h100_has_the_plans_that_were_measured() {
 fn passes_copy_ahead_where_blocks_are_large() {
     let n = 1 << 24;
     let has = |real, shape: &[usize], axes: &[usize], arch| ahead(real, shape, axes, limits(arch)).is_some();
-    assert!(has(Real::F32, &[n], &[0], 90) && has(Real::F32, &[3, 2, n], &[2], 100));
-    for arch in [75, 80, 86, 87, 89, 120] {
-        assert!(!has(Real::F32, &[n], &[0], arch), "sm_{arch}");
+    for real in [Real::F32, Real::F64] {
+        assert!(has(real, &[n], &[0], 90) && has(real, &[3, 2, n], &[2], 100));
+        for arch in [75, 80, 86, 87, 89, 120] {
+            assert!(!has(real, &[n], &[0], arch), "sm_{arch}");
+        }
+        assert!(!has(real, &[n, 1], &[0], 90) && !has(real, &[n / 2], &[0], 90) && !has(real, &[0, n], &[1], 90));
+        assert!(!has(real, &[128, n], &[1], 90) && !has(real, &[n, n], &[0, 1], 90));
     }
-    assert!(
-        !has(Real::F64, &[n], &[0], 90) && !has(Real::F32, &[n, 1], &[0], 90) && !has(Real::F32, &[n / 2], &[0], 90)
-    );
-    assert!(
-        !has(Real::F32, &[0, n], &[1], 90)
-            && !has(Real::F32, &[128, n], &[1], 90)
-            && !has(Real::F32, &[n, n], &[0, 1], 90)
-    );
 }

@@ -57,7 +57,7 @@ fn plans(arch: u32) -> Vec<Plan> {
             plans.push(plan);
         }
     }
-    if let Some(plan) = ahead(Real::F32, &[1 << 24], &[0], limits(arch)) {
+    for plan in [Real::F32, Real::F64].into_iter().filter_map(|real| ahead(real, &[1 << 24], &[0], limits(arch))) {
         plans.push(plan.clone().scaled().inverse());
         plans.push(plan);
     }

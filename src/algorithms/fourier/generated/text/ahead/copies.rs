@@ -1,0 +1,113 @@
+//! The order of tiles, and their copies to shared memory.
+//!
+//! Turns are the tiles in the order in which blocks take them. A block's first turn is its number. One thread asks for the copies of a tile,
+//! and all threads wait for them at a barrier in shared memory that counts their bytes.
+
+use std::fmt::Write;
+
+use super::{COPIED_ROWS, COPIES, LINE, PIECE, Side, THREADS, TILE, Tile, Writer};
+use crate::algorithms::fourier::generated::text::code::{Number, Place};
+use crate::expr::ptx::emit::{Class, Reg, op};
+
+/// The bytes that one copy of a tile in a row takes.
+const COPIED: u32 = 16384;
+
+const _: () = assert!(COPIES * COPIED_ROWS == LINE && TILE.is_multiple_of(COPIED), "copies of whole tiles");
+
+impl Writer<'_> {
+    /// Copies the roots of the stages to shared memory.
+    pub(super) fn keep_roots(&mut self, roots: Reg) {
+        let (code, shape) = (&mut *self.code, self.shape);
+        let from = code.address(roots, self.thread);
+        let to = code.scaled_plus(self.thread, shape.number, self.shared);
+        for first in (0..shape.roots).step_by(THREADS as usize) {
+            let guard = (first + THREADS > shape.roots).then(|| code.below(self.thread, shape.roots - first));
+            let offset = i64::from(first * shape.number);
+            let root = Number::of(code.load(Place { space: "global.nc", address: from, offset, guard }));
+            let offset = offset + i64::from(shape.roots_at());
+            code.store(Place { space: "shared", address: to, offset, guard }, root);
+        }
+    }
+
+    /// Returns the tile of a turn.
+    pub(super) fn tile(&mut self, turn: Reg) -> Tile {
+        let code = &mut *self.code;
+        let number = match self.pass.side {
+            Side::Columns => {
+                let rest = code.e.op(Class::B32, "sub.u32", &[self.bound, turn]);
+                code.e.op_with(Class::B32, "add.u32", &[rest], -1)
+            }
+            Side::Rows => turn,
+        };
+        let (matrix, group) = code.divided(number, self.pass.groups(), u32::MAX);
+        Tile { number, matrix, group }
+    }
+
+    /// Returns the turn of the block after a turn.
+    pub(super) fn next(&mut self, turn: Reg) -> Reg {
+        self.code.e.op(Class::B32, "add.u32", &[turn, self.blocks])
+    }
+
+    /// Begins the copies of the next turn's tile. All threads have the present tile in registers.
+    pub(super) fn taken(&mut self, next: Reg) {
+        // The threads have read the tile. The copies that replace it come after that.
+        op!(self.code.e, "fence.proxy.async.shared::cta;");
+        self.code.barrier(false);
+        self.ask(next);
+    }
+
+    /// Makes the next turn the present one.
+    pub(super) fn turn_to(&mut self, turn: Reg, next: Reg) {
+        op!(self.code.e, "mov.u32 {turn}, {next};");
+    }
+
+    /// Begins the copies of the tile of a turn, if there is one.
+    pub(super) fn ask(&mut self, turn: Reg) {
+        let is_tile = self.code.e.op(Class::Pred, "setp.lt.u32", &[turn, self.bound]);
+        let asks = self.code.e.op(Class::Pred, "and.pred", &[is_tile, self.leader]);
+        let tile = self.tile(turn);
+        let bytes = TILE + if self.pass.side == Side::Rows { self.shape.factor_bytes() } else { 0 };
+        op!(self.code.e, "@{asks} mbarrier.arrive.expect_tx.shared::cta.b64 _, [{}], {bytes};", self.barrier);
+        match self.pass.side {
+            Side::Columns => self.copy_columns(asks, &tile),
+            Side::Rows => self.copy_rows(asks, &tile),
+        }
+    }
+
+    /// Copies the columns of a tile, some rows of the matrix at a time.
+    fn copy_columns(&mut self, asks: Reg, tile: &Tile) {
+        let (code, shared, barrier, map) = (&mut *self.code, self.shared, self.barrier, self.input);
+        let (zero, column) = (code.integer(0), code.scaled(tile.group, PIECE / 8));
+        let first = code.scaled(tile.matrix, COPIES);
+        let zeros = format!(", {zero}").repeat(self.shape.rows.len());
+        let axes = 2 + self.shape.rows.len();
+        for copy in 0..COPIES {
+            let (last, to) = (code.plus(first, copy), copy * COPIED_ROWS * PIECE);
+            op!(
+                code.e,
+                "@{asks} cp.async.bulk.tensor.{axes}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{shared}+{to}], [{map}, \
+                 {{{column}{zeros}, {last}}}], [{barrier}];"
+            );
+        }
+    }
+
+    /// Copies a tile, and the roots of its factors.
+    fn copy_rows(&mut self, asks: Reg, tile: &Tile) {
+        let (code, shared, barrier, of_factors) =
+            (&mut *self.code, self.shared, self.barrier, self.shape.factor_bytes());
+        let mut from = |of: Reg, number: Reg, bytes: u32| {
+            let after = code.e.op_with(Class::B64, "mul.wide.u32", &[number], bytes);
+            code.e.op(Class::B64, "add.u64", &[of, after])
+        };
+        let numbers = from(self.input, tile.number, TILE);
+        let roots = from(self.factors, tile.group, of_factors);
+        let copies = (0..TILE).step_by(COPIED as usize).map(|at| (at, numbers, at, COPIED));
+        for (to, from, at, bytes) in copies.chain([(self.shape.factors_at(), roots, 0, of_factors)]) {
+            op!(
+                code.e,
+                "@{asks} cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{shared}+{to}], [{from}+{at}], {bytes}, \
+                 [{barrier}];"
+            );
+        }
+    }
+}

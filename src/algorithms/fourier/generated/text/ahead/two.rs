@@ -1,0 +1,84 @@
+//! The transform of a tile of `f32`: a thread has 64 numbers of a line, so that two stages and one exchange make the transform.
+
+use super::numbers::{Places, multiply};
+use super::{COPIED_ROWS, PIECE, Shape, Side, THREADS, Tile, Writer};
+use crate::Complex;
+use crate::algorithms::fourier::generated::text::butterfly;
+use crate::algorithms::fourier::generated::text::factors::stage_roots;
+use crate::expr::ptx::emit::Reg;
+
+/// The bytes of a number.
+const NUMBER: u32 = 8;
+
+/// The lines of a tile.
+const LINES: u32 = PIECE / NUMBER;
+
+/// The numbers of a thread, and the radix of both stages.
+const RADIX: u32 = 64;
+
+/// The powers of two below the radix.
+const BITS: u32 = RADIX.ilog2();
+
+/// The places of parts from a number of a thread to the next, in the exchange. Four are left out, so that the threads that read the numbers
+/// of one line access different banks.
+const ROW: u32 = THREADS + LINES;
+
+/// The roots of a line's factors: of its first numbers, of the powers of two of their distance, and some that are left out, so that lines
+/// begin in different banks.
+const FACTORS: u32 = RADIX + BITS + LEFT_OUT;
+const LEFT_OUT: u32 = 6;
+
+pub(super) const SHAPE: Shape = Shape {
+    number: NUMBER,
+    exchanged: RADIX * ROW * NUMBER / 2,
+    roots: (RADIX - 1) * RADIX,
+    factors: FACTORS,
+    rows: &[(COPIED_ROWS, 1)],
+};
+
+/// Returns the roots of the second stage.
+pub(super) fn roots() -> impl Iterator<Item = Complex<f64>> {
+    stage_roots(RADIX, RADIX)
+}
+
+/// Returns the exponents of the roots of a line's factors. The root of the line is to be raised to them.
+pub(super) fn exponents() -> impl Iterator<Item = u32> {
+    (0..RADIX).chain((0..BITS).map(|bit| RADIX << bit)).chain([0; LEFT_OUT as usize])
+}
+
+impl Writer<'_> {
+    /// Transforms a tile.
+    pub(super) fn two_stages(&mut self, tile: &Tile, next: Reg) {
+        let mut x = self.take(self.thread, (0..RADIX).map(|k| k * THREADS));
+        let factors = (self.pass.side == Side::Rows).then(|| self.take_line_factors());
+        self.taken(next);
+        if let Some((first, powers)) = factors {
+            multiply(self.code, &mut x, &powers, first, 0);
+        }
+        let x = butterfly::transform(self.code, &x);
+
+        let to = self.exchange_address(self.thread);
+        let from = self.code.scaled_plus(self.row, ROW, self.line);
+        let from = self.exchange_address(from);
+        let to = Places { address: to, of: &|k| k * ROW };
+        let from = Places { address: from, of: &|k| k * LINES };
+        let mut x = self.exchange(&x, &to, &from, false);
+        let roots = self.code.scaled_plus(self.row, NUMBER, self.shared);
+        for (k, number) in (0u32..).zip(&mut x).skip(1) {
+            let root = self.shared_number(roots, self.shape.roots_at() + (k - 1) * RADIX * NUMBER);
+            *number = self.code.multiply(*number, root);
+        }
+        let x = butterfly::transform(self.code, &x);
+        let address = self.results(tile);
+        self.give(address, (0, RADIX), &x);
+    }
+
+    /// Reads the roots of the factors: that of the thread's first number, and those of the powers of two of the distance.
+    fn take_line_factors(&mut self) -> ([Reg; 2], Vec<[Reg; 2]>) {
+        let of_line = self.code.scaled_plus(self.line, FACTORS * NUMBER, self.shared);
+        let of_thread = self.code.scaled_plus(self.row, NUMBER, of_line);
+        let at = self.shape.factors_at();
+        let first = self.shared_number(of_thread, at);
+        (first, (0..BITS).map(|bit| self.shared_number(of_line, at + (RADIX + bit) * NUMBER)).collect())
+    }
+}
