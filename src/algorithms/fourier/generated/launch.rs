@@ -279,7 +279,7 @@ impl<T: FftFloat> Generated<T> {
         let mut memory = if sizes == [0; 4] { None } else { Some(run.memory(&sizes)?) };
         let mut areas = Areas::<T>::new(memory.as_mut(), plan)?;
         for ((step, tables), kernel) in plan.steps.iter().zip(tables).zip(kernels) {
-            if let Work::Pair(_) = &step.work {
+            if step.work.begins_to_count() {
                 areas.clear(stream)?;
             }
             let mut launch = Launch::new(stream, kernel.info, kernel.dims);
@@ -292,7 +292,7 @@ impl<T: FftFloat> Generated<T> {
             }
             words.push(to);
             words.extend(tables);
-            if let Work::Pair(_) = &step.work {
+            if step.work.counters() > 0 {
                 words.push(areas.counters(&mut launch)?);
             }
             words.extend(step.work.words(scale));
@@ -361,7 +361,7 @@ impl<'m, T: FftFloat> Areas<'m, T> {
 
     /// Sets the counters to zero.
     fn clear(&mut self, stream: &Stream) -> Result<()> {
-        self.counters.as_mut().expect("a pair has counters").set_zero(stream)
+        self.counters.as_mut().expect("a plan's counters").set_zero(stream)
     }
 
     fn ring(&mut self, launch: &mut Launch<'_>) -> Result<u64> {
@@ -370,7 +370,7 @@ impl<'m, T: FftFloat> Areas<'m, T> {
     }
 
     fn counters(&mut self, launch: &mut Launch<'_>) -> Result<u64> {
-        let counters = self.counters.as_mut().expect("a pair has counters");
+        let counters = self.counters.as_mut().expect("a plan's counters");
         Ok(launch.output("counters", counters)?.address().addr() as u64)
     }
 

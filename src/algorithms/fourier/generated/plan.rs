@@ -67,7 +67,7 @@ pub(in super::super) struct Plan {
     pub(in super::super) temporary: [usize; 2],
     /// The numbers of the longest ring between two fused passes.
     pub(in super::super) ring: usize,
-    /// The most counters of fused passes.
+    /// The most counters of a launch, or of two passes that follow each other.
     pub(in super::super) counters: usize,
 }
 
@@ -198,11 +198,12 @@ pub(in super::super) fn ahead(real: Real, shape: &[usize], axes: &[usize], limit
     }
     let between = Area::Temporary(0);
     let [columns, rows] = passes.map(Work::Ahead);
+    let counters = columns.counters();
     let steps = vec![
         Step { work: columns, from: Area::Input, to: between },
         Step { work: rows, from: between, to: Area::Output },
     ];
-    Some(Plan { steps, temporary: [numbers, 0], ring: 0, counters: 0 })
+    Some(Plan { steps, temporary: [numbers, 0], ring: 0, counters })
 }
 
 /// Appends the passes of an axis.
@@ -256,8 +257,8 @@ fn placed(drafts: Vec<Draft>, kind: FftKind, numbers: usize) -> Plan {
         }
         if let Work::Pair(pair) = &work {
             plan.ring = plan.ring.max(pair.ring_numbers());
-            plan.counters = plan.counters.max(pair.counters() as usize);
         }
+        plan.counters = plan.counters.max(work.counters());
         plan.steps.push(Step { work, from, to });
         to = between;
     }
@@ -272,6 +273,24 @@ impl Work {
             Self::Pass(pass) => std::slice::from_mut(pass),
             Self::Pair(pair) => &mut pair.passes,
             Self::Spectrum(_) | Self::Ahead(_) => &mut [],
+        }
+    }
+
+    /// Returns the number of counters that the launch is given.
+    pub(super) fn counters(&self) -> usize {
+        match self {
+            Self::Pair(pair) => pair.counters() as usize,
+            Self::Ahead(pass) => pass.counters() as usize,
+            Self::Pass(_) | Self::Spectrum(_) => 0,
+        }
+    }
+
+    /// Returns whether the counters must be 0 before the launch. Of two passes that copy ahead, the second one has a counter that the first
+    /// one leaves as it is.
+    pub(super) fn begins_to_count(&self) -> bool {
+        match self {
+            Self::Ahead(pass) => pass.counters() > 0 && pass.side == Side::Columns,
+            _ => self.counters() > 0,
         }
     }
 

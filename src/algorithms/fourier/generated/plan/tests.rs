@@ -418,6 +418,9 @@ fn an_h100_has_the_plans_that_were_measured() {
 fn passes_copy_ahead_where_blocks_are_large() {
     let n = 1 << 24;
     let has = |real, shape: &[usize], axes: &[usize], arch| ahead(real, shape, axes, limits(arch)).is_some();
+    // The blocks of the passes of `f64` draw tickets.
+    let counters = |real| ahead(real, &[n], &[0], limits(90)).map(|plan| plan.counters);
+    assert_eq!([Real::F32, Real::F64].map(counters), [Some(0), Some(2)]);
     for real in [Real::F32, Real::F64] {
         assert!(has(real, &[n], &[0], 90) && has(real, &[3, 2, n], &[2], 100));
         for arch in [75, 80, 86, 87, 89, 120] {

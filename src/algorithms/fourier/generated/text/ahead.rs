@@ -12,6 +12,11 @@
 //!
 //! The first pass takes its tiles in falling order, so that the second pass begins with numbers that are still in the cache.
 //!
+//! Neighbouring tiles share lines of 128 bytes of the matrix, which should be in the cache until both tiles have them. Blocks do not keep
+//! step. If tiles are dealt out in advance, blocks drift apart. Tiles of `f64` are twice as many, so that their blocks drift farther. These
+//! blocks draw tickets from a counter: the next tile is always the first one that no block has. A block draws a ticket when it begins a
+//! tile, and needs it when it has the tile in registers.
+//!
 //! - [`copies`]: the order of tiles, and their copies.
 //! - [`two`]: the transform of a tile of `f32`, in two stages.
 //! - [`three`]: the transform of a tile of `f64`, in three stages.
@@ -59,8 +64,14 @@ const COPIES: u32 = LINE / COPIED_ROWS;
 /// of the stages, and the roots of the factors.
 const EXCHANGE: u32 = TILE;
 
-/// The bytes of the barrier, and of what is left out after it.
+/// The bytes of the barrier, of the block's next turn, and of what is left out after them.
 const BARRIER: u32 = 16;
+
+/// The offset of the block's next turn from the barrier.
+const NEXT: u32 = 8;
+
+/// The bytes of a counter of tickets.
+const COUNTER: u32 = 4;
 
 /// The least PTX version with these copies, times ten.
 const VERSION: u32 = 80;
@@ -165,6 +176,12 @@ impl AheadPass {
         self.shape().end()
     }
 
+    /// Returns the number of counters of 32 bits that both passes have together, which are 0 before the first pass. Each pass has one if its
+    /// blocks draw tickets.
+    pub(in super::super) fn counters(&self) -> u32 {
+        if self.real == Real::F64 { 2 } else { 0 }
+    }
+
     /// Returns the axes of the matrices whose columns are copied: along a row, along the rows of one copy, and from copy to copy.
     pub(in super::super) fn axes(&self) -> Vec<TileAxis> {
         let row = u64::from(self.lines * self.shape().number);
@@ -205,8 +222,9 @@ impl AheadPass {
     }
 }
 
-/// Returns the kernel of a pass. Its parameters are those of other passes. For columns, the first one is the description of the matrices,
-/// and not an address. A launch may have fewer blocks than there are tiles.
+/// Returns the kernel of a pass. Its parameters are those of other passes, with the address of the counters after the tables if there are
+/// any. For columns, the first one is the description of the matrices, and not an address. A launch may have fewer blocks than there are
+/// tiles.
 pub(in super::super::super) fn ahead(pass: &AheadPass, arch: u32) -> PassKernel {
     let (target, version) = target_of(arch);
     let mut code = Code::new(pass.real, target, version.max(VERSION));
@@ -218,8 +236,10 @@ pub(in super::super::super) fn ahead(pass: &AheadPass, arch: u32) -> PassKernel 
         Side::Rows => code.pointer_parameter(0),
     };
     let [output, roots, factors] = [1, 2, 3].map(|number| code.pointer_parameter(number));
-    let bound = code.integer_parameter(BOUND);
-    code.scale = pass.scaled.then(|| code.real_parameter(SCALE));
+    let counters = (pass.counters() > 0).then(|| code.pointer_parameter(BOUND));
+    let more = usize::from(counters.is_some());
+    let bound = code.integer_parameter(BOUND + more);
+    code.scale = pass.scaled.then(|| code.real_parameter(SCALE + more));
     let shape = pass.shape();
     let thread = code.integer("%tid.x");
     let shared = code.integer("numbers");
@@ -235,6 +255,7 @@ pub(in super::super::super) fn ahead(pass: &AheadPass, arch: u32) -> PassKernel 
         input,
         output,
         factors,
+        counters,
         bound,
         thread,
         shared,
@@ -249,7 +270,7 @@ pub(in super::super::super) fn ahead(pass: &AheadPass, arch: u32) -> PassKernel 
         Side::Columns => ".param .align 64 .b8 a0[128]",
         Side::Rows => ".param .u64 a0",
     };
-    let others = (1..=PARAMETERS).map(|number| format!(".param .u64 a{number}"));
+    let others = (1..=PARAMETERS + more).map(|number| format!(".param .u64 a{number}"));
     let parameters = std::iter::once(first.to_owned()).chain(others).collect();
     let (text, shared) = module_of(&code, parameters, (THREADS, 1), pass.shared());
     PassKernel {
@@ -270,6 +291,8 @@ struct Writer<'a> {
     input: Reg,
     output: Reg,
     factors: Reg,
+    /// The address of the counters of tickets, if blocks draw tickets.
+    counters: Option<Reg>,
     bound: Reg,
     thread: Reg,
     shared: Reg,
@@ -309,12 +332,12 @@ impl Writer<'_> {
         op!(self.code.e, "mbarrier.try_wait.parity.shared::cta.b64 {is_there}, [{}], {phase};", self.barrier);
         op!(self.code.e, "@!{is_there} bra {wait};");
         op!(self.code.e, "xor.b32 {phase}, {phase}, 1;");
-        let (tile, next) = (self.tile(turn), self.next(turn));
+        let (tile, last) = (self.tile(turn), self.draw(turn));
         match self.pass.real {
-            Real::F32 => self.two_stages(&tile, next),
-            Real::F64 => self.three_stages(&tile, next),
+            Real::F32 => self.two_stages(&tile, last),
+            Real::F64 => self.three_stages(&tile, last),
         }
-        self.turn_to(turn, next);
+        self.take_turn(turn);
         op!(self.code.e, "bra {again};");
         self.code.e.place(&end);
         op!(self.code.e, "ret;");

@@ -1,11 +1,12 @@
 //! The order of tiles, and their copies to shared memory.
 //!
-//! Turns are the tiles in the order in which blocks take them. A block's first turn is its number. One thread asks for the copies of a tile,
-//! and all threads wait for them at a barrier in shared memory that counts their bytes.
+//! Turns are the tiles in the order in which blocks take them. A block's first turn is its number. Its next turn is `n` after its last one, or
+//! `n` after the ticket that it drew, if there are `n` blocks. One thread asks for the copies of a tile, and all threads wait for them at a
+//! barrier in shared memory that counts their bytes.
 
 use std::fmt::Write;
 
-use super::{COPIED_ROWS, COPIES, LINE, PIECE, Side, THREADS, TILE, Tile, Writer};
+use super::{COPIED_ROWS, COPIES, COUNTER, LINE, NEXT, PIECE, Side, THREADS, TILE, Tile, Writer};
 use crate::algorithms::fourier::generated::text::code::{Number, Place};
 use crate::expr::ptx::emit::{Class, Reg, op};
 
@@ -43,22 +44,36 @@ impl Writer<'_> {
         Tile { number, matrix, group }
     }
 
-    /// Returns the turn of the block after a turn.
-    pub(super) fn next(&mut self, turn: Reg) -> Reg {
-        self.code.e.op(Class::B32, "add.u32", &[turn, self.blocks])
+    /// Returns the number after which the block's next turn is counted: the present turn, or a ticket, which the leader draws and has.
+    pub(super) fn draw(&mut self, turn: Reg) -> Reg {
+        let Some(counters) = self.counters else { return turn };
+        let (code, leader) = (&mut *self.code, self.leader);
+        let counter = COUNTER * u32::from(self.pass.side == Side::Rows);
+        let ticket = code.e.reg(Class::B32);
+        op!(code.e, "@{leader} atom.global.add.u32 {ticket}, [{counters}+{counter}], 1;");
+        ticket
     }
 
-    /// Begins the copies of the next turn's tile. All threads have the present tile in registers.
-    pub(super) fn taken(&mut self, next: Reg) {
+    /// Begins the copies of the next turn's tile, which is counted after `last`. All threads have the present tile in registers.
+    pub(super) fn taken(&mut self, last: Reg) {
         // The threads have read the tile. The copies that replace it come after that.
         op!(self.code.e, "fence.proxy.async.shared::cta;");
         self.code.barrier(false);
+        let next = self.code.e.op(Class::B32, "add.u32", &[last, self.blocks]);
+        if self.counters.is_some() {
+            // All threads have read the turn before. They read this one after the barriers of an exchange.
+            op!(self.code.e, "@{} st.shared.u32 [{}+{NEXT}], {next};", self.leader, self.barrier);
+        }
         self.ask(next);
     }
 
-    /// Makes the next turn the present one.
-    pub(super) fn turn_to(&mut self, turn: Reg, next: Reg) {
-        op!(self.code.e, "mov.u32 {turn}, {next};");
+    /// Makes the block's next turn the present one.
+    pub(super) fn take_turn(&mut self, turn: Reg) {
+        if self.counters.is_some() {
+            op!(self.code.e, "ld.shared.u32 {turn}, [{}+{NEXT}];", self.barrier);
+        } else {
+            op!(self.code.e, "add.u32 {turn}, {turn}, {};", self.blocks);
+        }
     }
 
     /// Begins the copies of the tile of a turn, if there is one.

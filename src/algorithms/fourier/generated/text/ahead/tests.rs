@@ -26,12 +26,24 @@ fn run(pass: &AheadPass, blocks: u64, scale: f64, input: &[Complex<f64>]) -> (Nu
     let PassKernel { text, threads, shared, roots, outer_roots, .. } = ahead(pass, 90);
     let nothing = vec![NOTHING; input.len()];
     let numbers: [&[Complex<f64>]; 4] = [input, &nothing, &roots, &outer_roots];
-    let mut memories = numbers.map(|x| Memory::new(pass.real, x));
+    let mut memories: Vec<Memory> = numbers.into_iter().map(|x| Memory::new(pass.real, x)).collect();
+    let (mut parameters, mut writes) = (vec![0, 1, 2, 3], vec![1]);
+    let has_counters = pass.counters() > 0;
+    if has_counters {
+        memories.push(Memory::counters(pass.counters()));
+        parameters.push(4);
+        writes.push(4);
+    }
     let words = Work::Ahead(pass.clone()).words(pass.real.bits(scale));
     let mut map = TestMap { address: memories[0].address(), axes: pass.axes() };
     let of_map = (pass.side == Side::Columns).then(|| (&raw mut map).expose_provenance() as u64);
     let kernel = Launch { text, blocks, threads, shared, words, seed: 1 };
-    let conflicts = launch_with(kernel, &mut memories, &[0, 1, 2, 3], &[1], of_map);
+    let conflicts = launch_with(kernel, &mut memories, &parameters, &writes, of_map);
+    if has_counters {
+        // A block draws a ticket for each of its tiles. The second counter is that of rows.
+        let tickets = if pass.side == Side::Columns { pass.tiles() } else { 0 };
+        assert_eq!(memories[4].first_counter(), tickets, "{pass:?}");
+    }
     (memories[1].numbers(), conflicts)
 }
 

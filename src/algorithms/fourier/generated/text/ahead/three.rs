@@ -78,8 +78,8 @@ fn split(i: u32) -> (u32, u32) {
 }
 
 impl Writer<'_> {
-    /// Transforms a tile.
-    pub(super) fn three_stages(&mut self, tile: &Tile, next: Reg) {
+    /// Transforms a tile. The block's next turn is counted after `last`.
+    pub(super) fn three_stages(&mut self, tile: &Tile, last: Reg) {
         let slice = self.code.quotient(self.thread, WARP, THREADS);
         let place = self.code.e.op_with(Class::B32, "and.b32", &[self.row], RADIX - 1);
         let mut x = self.take_slices(slice, place);
@@ -87,7 +87,7 @@ impl Writer<'_> {
             self.multiply_by_factors(slice, place, &mut x);
         }
         let x = self.transform_slices(&x);
-        self.taken(next);
+        self.taken(last);
 
         let own = self.code.scaled_plus(slice, SLICE - WARP, self.thread);
         let own = self.exchange_address(own);

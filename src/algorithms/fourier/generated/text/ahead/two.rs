@@ -47,11 +47,11 @@ pub(super) fn exponents() -> impl Iterator<Item = u32> {
 }
 
 impl Writer<'_> {
-    /// Transforms a tile.
-    pub(super) fn two_stages(&mut self, tile: &Tile, next: Reg) {
+    /// Transforms a tile. The block's next turn is counted after `last`.
+    pub(super) fn two_stages(&mut self, tile: &Tile, last: Reg) {
         let mut x = self.take(self.thread, (0..RADIX).map(|k| k * THREADS));
         let factors = (self.pass.side == Side::Rows).then(|| self.take_line_factors());
-        self.taken(next);
+        self.taken(last);
         if let Some((first, powers)) = factors {
             multiply(self.code, &mut x, &powers, first, 0);
         }
