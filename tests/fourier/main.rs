@@ -12,6 +12,7 @@ mod accuracy;
 mod calls;
 mod chain;
 mod limits;
+mod long;
 mod paths;
 mod real;
 mod reference;

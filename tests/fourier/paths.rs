@@ -53,7 +53,7 @@ fn distance<T: ConvertTo<f64> + Copy>(a: &[Complex<T>], b: &[Complex<T>]) -> f64
 }
 
 #[track_caller]
-fn assert_same<T: Calls>(found: &[Complex<T>], expected: &[Complex<T>], what: &dyn std::fmt::Debug) {
+pub fn assert_same<T: Calls>(found: &[Complex<T>], expected: &[Complex<T>], what: &dyn std::fmt::Debug) {
     let (distance, epsilon) = (distance(found, expected), ConvertTo::<f64>::convert(T::EPSILON));
     assert!(distance < 8.0 * epsilon, "{distance:e}: {what:?}");
     assert_eq!(found.len(), expected.len());

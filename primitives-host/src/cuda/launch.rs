@@ -156,7 +156,8 @@ impl Context {
         };
         match code {
             sys::CUresult::CUDA_SUCCESS => Ok(Some(map.opaque)),
-            sys::CUresult::CUDA_ERROR_NOT_SUPPORTED => Ok(None),
+            // The second code says that it has no arrays with such axes.
+            sys::CUresult::CUDA_ERROR_NOT_SUPPORTED | sys::CUresult::CUDA_ERROR_INVALID_VALUE => Ok(None),
             code => Err(self.error("cuTensorMapEncodeTiled", code)),
         }
     }

@@ -21,10 +21,11 @@ pub struct TileAxis {
 }
 
 impl TileMap {
-    /// Describes an array of two to five axes, whose elements have 8 bytes. Returns `None` if the device or its driver has no such copies.
+    /// Describes an array of two to five axes, whose elements have 8 bytes. Returns `None` if the device or its driver
+    /// does not copy tiles of such an array.
     ///
-    /// The first axis is contiguous. The strides of the rest are multiples of 16, in any order, and so is the address. A copy lays the
-    /// elements of a tile down one after the other, those along the first axis first.
+    /// The first axis is contiguous. The strides of the rest are multiples of 16, as is the address, and each is a multiple of the one before.
+    /// A copy lays the elements of a tile down one after the other, those along the first axis first.
     pub fn of_words(device: &Device, address: u64, axes: &[TileAxis]) -> Result<Option<Self>> {
         match &device.backend {
             Backend::Emulator(_) => {

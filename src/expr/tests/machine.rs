@@ -34,7 +34,7 @@ enum What {
     /// An addition to a 32-bit integer in global memory. The flag says whether there is a result.
     Add(bool),
     Shuffle(Way),
-    /// A copy from global to shared memory, of contiguous bytes or of a tile of an array. It is done at once.
+    /// A copy from global to shared memory, of contiguous bytes or of a tile of an array. It is done when a thread has looked for it in vain.
     Copy(bool),
     /// The announcement of the bytes of copies at a barrier, which one thread makes.
     Announce,
@@ -83,6 +83,7 @@ pub(crate) struct Machine {
 }
 
 /// A block's shared memory, and whether each byte was written.
+#[derive(Default)]
 struct SharedMemory {
     bytes: Vec<u8>,
     written: Vec<bool>,
@@ -90,6 +91,8 @@ struct SharedMemory {
     missing: Option<i64>,
     /// The number of phases of the barrier that are over.
     phases: u64,
+    /// The copies that are not done: where the bytes go, and the bytes.
+    copies: Vec<(usize, Vec<u8>)>,
 }
 
 impl SharedMemory {
@@ -98,11 +101,26 @@ impl SharedMemory {
         self.missing = Some(bytes);
     }
 
-    fn arrived(&mut self, bytes: i64) {
-        let missing = self.missing.as_mut().expect("copies are announced");
-        *missing -= bytes;
-        if *missing == 0 {
-            (self.missing, self.phases) = (None, self.phases + 1);
+    /// Begins a copy. The bytes that it replaces have no value until it is done.
+    fn begin(&mut self, to: usize, bytes: Vec<u8>) {
+        assert!(self.missing.is_some(), "copies are announced");
+        let range = to..to + bytes.len();
+        assert!(range.end <= self.bytes.len(), "a copy outside of shared memory, to {to:#x}");
+        self.written[range].fill(false);
+        self.copies.push((to, bytes));
+    }
+
+    /// Completes all copies.
+    fn complete(&mut self) {
+        for (to, bytes) in self.copies.drain(..) {
+            let range = to..to + bytes.len();
+            self.bytes[range.clone()].copy_from_slice(&bytes);
+            self.written[range].fill(true);
+            let missing = self.missing.as_mut().expect("copies are announced");
+            *missing -= bytes.len() as i64;
+            if *missing == 0 {
+                (self.missing, self.phases) = (None, self.phases + 1);
+            }
         }
     }
 }
@@ -171,7 +189,12 @@ impl TestMap {
     /// The addresses and bytes of the rows of a tile, in the order in which a copy lays them down.
     fn pieces(&self, place: &[u64]) -> Vec<(u64, usize)> {
         let Self { address, axes } = self;
-        let is_known = axes[0].stride == 8 && axes[1..].iter().all(|axis| axis.stride.is_multiple_of(16));
+        // This is what the driver's documentation asks for.
+        let is_known = axes[0].stride == 8
+            && (2..=5).contains(&axes.len())
+            && axes[1..].iter().all(|axis| axis.stride.is_multiple_of(16) && axis.stride < 1 << 40)
+            && axes[1..].windows(2).all(|two| two[1].stride.is_multiple_of(two[0].stride))
+            && axes.iter().all(|axis| (1..=256).contains(&axis.tile) && axis.extent <= 1 << 32);
         assert!(is_known && axes.len() == place.len(), "a tile of another array: {place:?} of {axes:?}");
         let is_inside = |(&place, axis): (&u64, &TileAxis)| place + u64::from(axis.tile) <= axis.extent;
         assert!(place.iter().zip(axes).all(is_inside), "a tile outside: {place:?} of {axes:?}");
@@ -241,10 +264,8 @@ fn space_of(name: &str) -> Space {
 impl Launch<'_> {
     fn bytes(&self, space: Space, address: u64, size: usize, write: bool) -> *mut u8 {
         let (from, to) = (address, address + size as u64);
-        assert!(
-            space == Space::Constant || address.is_multiple_of(size as u64),
-            "an access of {size} bytes at {address:#x}"
-        );
+        let is_aligned = space == Space::Constant || address.is_multiple_of(size as u64);
+        assert!(is_aligned, "an access of {size} bytes at {address:#x}");
         if space == Space::Shared {
             let mut shared = self.shared.borrow_mut();
             let range = from as usize..to as usize;
@@ -252,10 +273,8 @@ impl Launch<'_> {
             if write {
                 shared.written[range.clone()].fill(true);
             }
-            assert!(
-                shared.written[range.clone()].iter().all(|&written| written),
-                "shared memory at {from:#x} has no value"
-            );
+            let has_value = shared.written[range.clone()].iter().all(|&written| written);
+            assert!(has_value, "shared memory at {from:#x} has no value");
             return shared.bytes[range].as_mut_ptr();
         }
         let inside = |range: &Range<u64>| range.start <= from && to <= range.end;
@@ -331,8 +350,10 @@ impl Launch<'_> {
             }
             What::Nothing => return,
             What::Wait => {
-                let (parity, shared) = (self.values(&arguments[2], 32, registers), self.shared.borrow());
-                parity.map(|parity| u64::from(shared.phases % 2 != parity))
+                let (parity, mut shared) = (self.values(&arguments[2], 32, registers), self.shared.borrow_mut());
+                let phases = shared.phases;
+                shared.complete();
+                parity.map(|parity| u64::from(phases % 2 != parity))
             }
             What::Shuffle(way) => std::array::from_fn(|lane| {
                 let by = operands[1][lane] as usize;
@@ -388,19 +409,16 @@ impl Launch<'_> {
                 }
                 _ => panic!("what is copied"),
             };
-            let mut at = to;
+            let mut copied = Vec::new();
             for (from, bytes) in pieces {
-                let is_aligned = at.is_multiple_of(16) && from.is_multiple_of(16) && bytes.is_multiple_of(16);
-                assert!(is_aligned, "a copy that is not aligned");
+                assert!(to.is_multiple_of(16) && bytes.is_multiple_of(16), "a copy that is not aligned");
                 for k in (0..bytes as u64).step_by(16) {
-                    let to = self.bytes(Space::Shared, at + k, 16, true);
                     let from = self.bytes(Space::Global, from + k, 16, false);
-                    // SAFETY: both are inside, as was asserted, and they are of different memory.
-                    unsafe { from.copy_to_nonoverlapping(to, 16) };
+                    // SAFETY: these are bytes of a buffer, as was asserted. Nothing writes them meanwhile.
+                    copied.extend_from_slice(unsafe { std::slice::from_raw_parts(from, 16) });
                 }
-                at += bytes as u64;
             }
-            self.shared.borrow_mut().arrived((at - to) as i64);
+            self.shared.borrow_mut().begin(to as usize, copied);
         }
     }
 

@@ -17,13 +17,13 @@ pub(in super::super) use computed::{WrittenLines, written_lines};
 use super::pass::LinePass;
 use super::plan::{Area, Plan, Refusal, Step, Work, ahead as ahead_plan, plan};
 use super::room::Limits;
-use super::text::ahead::{AheadPass, LINE, Side, ahead};
+use super::text::ahead::{LINE, Side, ahead};
 use super::text::code::Real;
 use super::text::fused::{FusedKernel, fused};
 use super::text::kernel::{PassKernel, kernel, nothing};
 use super::text::module::{ENTRY, LAYOUT};
 use super::text::spectrum::spectrum;
-use crate::__private::{Again, AgainMut, KernelInfo, Launch, TileAxis, TileMap};
+use crate::__private::{Again, AgainMut, KernelInfo, Launch, TileMap};
 use crate::algorithms::fourier::FftKind;
 use crate::algorithms::run::{Memory, Run, bytes_of};
 use crate::element::FftFloat;
@@ -128,7 +128,8 @@ fn name(work: &Work) -> String {
         Work::Pass(pass) => format!("the generated transform of {}", line(pass)),
         Work::Spectrum(pass) => format!("the generated half spectrum of {} numbers", 2 * pass.pairs),
         Work::Ahead(pass) => {
-            format!("the generated transform of {LINE} numbers of {} that copies ahead", pass.real.ptx())
+            let (real, side) = (pass.real.ptx(), pass.side);
+            format!("the generated transform of {LINE} numbers of {real} that copies {side:?} ahead")
         }
         Work::Pair(pair) => {
             format!("the generated transforms of {}, then of {}", line(&pair.passes[0]), line(&pair.passes[1]))
@@ -214,7 +215,8 @@ impl<T: FftFloat> Generated<T> {
         let kinds = [FftKind::Forward, FftKind::RealForward, FftKind::RealInverse]
             .map(|kind| plan(real::<T>(), shape, axes, kind, limits).map(&mut prepared));
         let ahead = match ahead_plan(real::<T>(), shape, axes, limits) {
-            Some(plan) if copies_tiles(stream.device())? => Some(prepared(plan)),
+            // The address is not accessed.
+            Some(plan) if map_of(stream.device(), &plan, 1 << 20)?.is_some() => Some(prepared(plan)),
             _ => None,
         };
         if numbers.is_empty() {
@@ -259,6 +261,11 @@ impl<T: FftFloat> Generated<T> {
         let is_complex = matches!(kind, FftKind::Forward | FftKind::Inverse) && !of_reals;
         let is_aligned = addresses[0].is_multiple_of(16) && split == [false; 2];
         let ahead = self.ahead.as_ref().filter(|_| is_complex && is_aligned);
+        let map = match ahead {
+            Some(prepared) => map_of(stream.device(), &prepared.plan, addresses[0] as u64)?,
+            None => None,
+        };
+        let ahead = ahead.filter(|_| map.is_some());
         let Prepared { plan, tables } =
             ahead.unwrap_or_else(|| self.kinds[index(kind)].as_ref().expect("the kind has kernels"));
         let make = || -> Vec<Kernel> {
@@ -298,11 +305,10 @@ impl<T: FftFloat> Generated<T> {
             words.extend(step.work.words(scale));
             let mut params: Vec<*mut c_void> =
                 words.iter().map(|word| std::ptr::from_ref(word).cast_mut().cast()).collect();
-            let map = match &step.work {
-                Work::Ahead(pass) if pass.side == Side::Columns => Some(map_of(stream.device(), pass, from)?),
-                _ => None,
-            };
-            if let Some(map) = &map {
+            if let (Work::Ahead(pass), Some(map)) = (&step.work, &map)
+                && pass.side == Side::Columns
+            {
+                debug_assert_eq!(from, addresses[0] as u64, "the matrices of the map");
                 params[0] = std::ptr::from_ref(map).cast_mut().cast();
             }
             // This parameter is the runtime's own.
@@ -315,17 +321,13 @@ impl<T: FftFloat> Generated<T> {
     }
 }
 
-/// Returns the description of the matrices of a pass, at an address.
-fn map_of(device: &Device, pass: &AheadPass, address: u64) -> Result<TileMap> {
-    let map = TileMap::of_words(device, address, &pass.axes())?;
-    Ok(map.expect("the device copies tiles"))
-}
-
-/// Returns whether kernels of a device copy tiles of arrays.
-fn copies_tiles(device: &Device) -> Result<bool> {
-    let axes = [8, 32].map(|stride| TileAxis { extent: 4, stride, tile: 4 });
-    // The address is not accessed.
-    Ok(TileMap::of_words(device, 1 << 20, &axes)?.is_some())
+/// Returns the description of the matrices that a plan copies, at an address, if the device copies tiles of such matrices.
+fn map_of(device: &Device, plan: &Plan, address: u64) -> Result<Option<TileMap>> {
+    let columns = plan.steps.iter().find_map(|step| match &step.work {
+        Work::Ahead(pass) if pass.side == Side::Columns => Some(pass),
+        _ => None,
+    });
+    columns.map_or(Ok(None), |pass| TileMap::of_words(device, address, &pass.axes()))
 }
 
 fn real<T>() -> Real {

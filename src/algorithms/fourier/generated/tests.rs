@@ -45,8 +45,9 @@ impl Memory {
         Self::new(Real::F32, &vec![Complex::ZERO; count.div_ceil(2) as usize])
     }
 
-    pub(super) fn first_counter(&self) -> u32 {
-        self.words[0] as u32
+    /// Returns one of the first four counters.
+    pub(super) fn counter(&self, which: u32) -> u32 {
+        (self.words[0] >> (32 * which)) as u32
     }
 
     pub(super) fn numbers(&self) -> Numbers {

@@ -40,13 +40,13 @@ impl Machine {
         for block in 0..blocks {
             let mut warps = self.block(&given, block);
             while !is_done(&warps) {
-                turn(&mut warps, false);
+                turn(&mut warps, 0, false);
             }
         }
     }
 
-    /// Works as [`run`](Self::run), with many blocks at once. A random block goes on to a barrier or a branch back. This is for kernels
-    /// whose loops wait for other blocks. It panics if all blocks wait for good.
+    /// Works as [`run`](Self::run), with many blocks at once. A random block goes on to a barrier or a branch back, from a random warp on.
+    /// This is for kernels whose loops wait for other blocks. It panics if all blocks wait for good.
     pub(crate) fn run_at_once(
         &self,
         blocks: usize,
@@ -68,7 +68,8 @@ impl Machine {
             }
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let which = (state >> 33) as usize % under_way.len();
-            in_vain = if turn(&mut under_way[which], true) { 0 } else { in_vain + 1 };
+            let first = (state >> 48) as usize;
+            in_vain = if turn(&mut under_way[which], first, true) { 0 } else { in_vain + 1 };
             assert!(in_vain < IN_VAIN * under_way.len(), "blocks wait for good");
             if is_done(&under_way[which]) {
                 under_way.swap_remove(which);
@@ -93,7 +94,7 @@ impl Machine {
     /// Returns the warps of a block, at its beginning.
     fn block<'a>(&'a self, given: &'a Given<'a>, block: usize) -> Vec<Warp<'a>> {
         let shared =
-            SharedMemory { bytes: vec![0; self.shared], written: vec![false; self.shared], missing: None, phases: 0 };
+            SharedMemory { bytes: vec![0; self.shared], written: vec![false; self.shared], ..SharedMemory::default() };
         let shared = Rc::new(RefCell::new(shared));
         let warp = |first: usize| Warp {
             launch: Launch { machine: self, given, block, first, shared: shared.clone() },
@@ -110,10 +111,11 @@ fn is_done(warps: &[Warp<'_>]) -> bool {
     warps.iter().all(Warp::is_done)
 }
 
-/// Runs the warps of a block that can go on; see [`Warp::run`]. Returns whether a warp came to something other than a branch back.
-fn turn(warps: &mut [Warp<'_>], takes_turns: bool) -> bool {
-    let mut has_gone_on = false;
-    for warp in warps.iter_mut().filter(|warp| !warp.waits && !warp.is_done()) {
+/// Runs the warps of a block that can go on, from the warp `first` on; see [`Warp::run`]. Returns whether a warp came to something other than
+/// a branch back.
+fn turn(warps: &mut [Warp<'_>], first: usize, takes_turns: bool) -> bool {
+    let (mut has_gone_on, (before, after)) = (false, warps.split_at_mut(first % warps.len()));
+    for warp in after.iter_mut().chain(before).filter(|warp| !warp.waits && !warp.is_done()) {
         has_gone_on |= warp.run(takes_turns);
     }
     if warps.iter().all(|warp| warp.waits || warp.is_done()) {

@@ -87,8 +87,9 @@ struct Shape {
     roots: u32,
     /// The number of roots of a line's factors.
     factors: u32,
-    /// The rows of the matrix that one copy takes, in its order: numbers of rows, and the distances between them in rows.
-    rows: &'static [(u32, u32)],
+    /// The number of slices of a tile of columns. A slice has every `slices`th row of the matrix. Copies lay the slices down one after the
+    /// other.
+    slices: u32,
 }
 
 impl Shape {
@@ -182,19 +183,17 @@ impl AheadPass {
         if self.real == Real::F64 { 2 } else { 0 }
     }
 
-    /// Returns the axes of the matrices whose columns are copied: along a row, along the rows of one copy, and from copy to copy.
-    pub(in super::super) fn axes(&self) -> Vec<TileAxis> {
-        let row = u64::from(self.lines * self.shape().number);
-        let along_row = TileAxis { extent: row / 8, stride: 8, tile: PIECE / 8 };
-        let along_rows =
-            |&(rows, apart): &(u32, u32)| TileAxis { extent: rows.into(), stride: row * u64::from(apart), tile: rows };
-        let of_copies = TileAxis {
-            extent: u64::from(self.count) * u64::from(COPIES),
-            stride: row * u64::from(COPIED_ROWS),
-            tile: 1,
-        };
-        let rows = self.shape().rows.iter().map(along_rows);
-        std::iter::once(along_row).chain(rows).chain([of_copies]).collect()
+    /// Returns the axes of the matrices whose columns are copied: along a row, from slice to slice, and along the rows of a slice, of all
+    /// matrices.
+    pub(in super::super) fn axes(&self) -> [TileAxis; 3] {
+        let Shape { number, slices, .. } = self.shape();
+        let row = u64::from(self.lines * number);
+        let rows = u64::from(self.count) * u64::from(LINE / slices);
+        [
+            TileAxis { extent: row / 8, stride: 8, tile: PIECE / 8 },
+            TileAxis { extent: slices.into(), stride: row, tile: 1 },
+            TileAxis { extent: rows, stride: row * u64::from(slices), tile: COPIED_ROWS },
+        ]
     }
 
     /// Returns the roots of the stages.

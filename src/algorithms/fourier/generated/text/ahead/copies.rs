@@ -89,19 +89,18 @@ impl Writer<'_> {
         }
     }
 
-    /// Copies the columns of a tile, some rows of the matrix at a time.
+    /// Copies the columns of a tile, some rows of a slice at a time.
     fn copy_columns(&mut self, asks: Reg, tile: &Tile) {
         let (code, shared, barrier, map) = (&mut *self.code, self.shared, self.barrier, self.input);
-        let (zero, column) = (code.integer(0), code.scaled(tile.group, PIECE / 8));
-        let first = code.scaled(tile.matrix, COPIES);
-        let zeros = format!(", {zero}").repeat(self.shape.rows.len());
-        let axes = 2 + self.shape.rows.len();
+        let (of_slice, column) = (LINE / self.shape.slices, code.scaled(tile.group, PIECE / 8));
+        let first = code.scaled(tile.matrix, of_slice);
         for copy in 0..COPIES {
-            let (last, to) = (code.plus(first, copy), copy * COPIED_ROWS * PIECE);
+            let (slice, row) = (copy * COPIED_ROWS / of_slice, copy * COPIED_ROWS % of_slice);
+            let (slice, row, to) = (code.integer(slice), code.plus(first, row), copy * COPIED_ROWS * PIECE);
             op!(
                 code.e,
-                "@{asks} cp.async.bulk.tensor.{axes}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{shared}+{to}], [{map}, \
-                 {{{column}{zeros}, {last}}}], [{barrier}];"
+                "@{asks} cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{shared}+{to}], [{map}, \
+                 {{{column}, {slice}, {row}}}], [{barrier}];"
             );
         }
     }

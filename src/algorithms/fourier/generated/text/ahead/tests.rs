@@ -35,14 +35,14 @@ fn run(pass: &AheadPass, blocks: u64, scale: f64, input: &[Complex<f64>]) -> (Nu
         writes.push(4);
     }
     let words = Work::Ahead(pass.clone()).words(pass.real.bits(scale));
-    let mut map = TestMap { address: memories[0].address(), axes: pass.axes() };
+    let mut map = TestMap { address: memories[0].address(), axes: pass.axes().to_vec() };
     let of_map = (pass.side == Side::Columns).then(|| (&raw mut map).expose_provenance() as u64);
     let kernel = Launch { text, blocks, threads, shared, words, seed: 1 };
     let conflicts = launch_with(kernel, &mut memories, &parameters, &writes, of_map);
     if has_counters {
         // A block draws a ticket for each of its tiles. The second counter is that of rows.
-        let tickets = if pass.side == Side::Columns { pass.tiles() } else { 0 };
-        assert_eq!(memories[4].first_counter(), tickets, "{pass:?}");
+        let tickets = if pass.side == Side::Columns { [pass.tiles(), 0] } else { [0, pass.tiles()] };
+        assert_eq!([0, 1].map(|which| memories[4].counter(which)), tickets, "{pass:?}");
     }
     (memories[1].numbers(), conflicts)
 }

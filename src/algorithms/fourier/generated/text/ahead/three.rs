@@ -55,8 +55,7 @@ pub(super) const SHAPE: Shape = Shape {
     exchanged: RADIX * SLICE * NUMBER / 2,
     roots: SECOND + KEPT.len() as u32 * THIRD,
     factors: FACTORS,
-    // The numbers of a row of a slice are neighbours.
-    rows: &[(RADIX, RADIX), (RADIX, 1)],
+    slices: RADIX,
 };
 
 const _: () = assert!(RADIX * RADIX == COPIED_ROWS && RADIX == 2 * APART && LINES * RADIX == WARP, "whole slices");
@@ -130,16 +129,19 @@ impl Writer<'_> {
 
     /// Reads the thread's numbers of the tile.
     fn take_slices(&mut self, slice: Reg, place: Reg) -> Vec<Number> {
-        let (first, apart) = match self.pass.side {
-            // The copies lay down one slice after the other.
-            Side::Columns => (self.thread, APART * WARP),
+        let (first, apart, step) = match self.pass.side {
+            // Each copy is a slice.
+            Side::Columns => {
+                let first = self.code.scaled_plus(slice, COPIED_ROWS * LINES - WARP, self.thread);
+                (first, APART * COPIED_ROWS * LINES, WARP)
+            }
             Side::Rows => {
                 let number = self.code.scaled_plus(place, RADIX, slice);
                 let index = self.code.scaled_plus(number, LINES, self.line);
-                (self.turned(index, number), APART * LINES)
+                (self.turned(index, number), APART * LINES, RADIX * RADIX * LINES)
             }
         };
-        let of = |i: u32| split(i).0 * apart + split(i).1 * RADIX * RADIX * LINES;
+        let of = |i: u32| split(i).0 * apart + split(i).1 * step;
         self.take(first, (0..NUMBERS).map(of))
     }
 

@@ -1,7 +1,7 @@
 //! The transform of a tile of `f32`: a thread has 64 numbers of a line, so that two stages and one exchange make the transform.
 
 use super::numbers::{Places, multiply};
-use super::{COPIED_ROWS, PIECE, Shape, Side, THREADS, Tile, Writer};
+use super::{PIECE, Shape, Side, THREADS, Tile, Writer};
 use crate::Complex;
 use crate::algorithms::fourier::generated::text::butterfly;
 use crate::algorithms::fourier::generated::text::factors::stage_roots;
@@ -33,7 +33,7 @@ pub(super) const SHAPE: Shape = Shape {
     exchanged: RADIX * ROW * NUMBER / 2,
     roots: (RADIX - 1) * RADIX,
     factors: FACTORS,
-    rows: &[(COPIED_ROWS, 1)],
+    slices: 1,
 };
 
 /// Returns the roots of the second stage.
