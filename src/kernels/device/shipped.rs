@@ -13,6 +13,7 @@ use kernel_primitives::functor::{
 };
 use kernel_primitives::input::{Constant, Counting, Permutation, Span, Zip};
 use kernel_primitives::output::SpanMut;
+use kernel_primitives::prelude::*;
 
 use super::*;
 
