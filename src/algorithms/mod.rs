@@ -69,32 +69,100 @@
 //! # }
 //! ```
 
-pub(crate) mod by_key;
+pub(crate) mod by_key {
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub(crate) mod call;
+    pub(crate) mod kernel;
+    pub(crate) mod run_length;
+    pub(crate) mod scan;
+}
 #[cfg(not(target_arch = "nvptx64"))]
 mod chained;
-pub(crate) mod difference;
+pub(crate) mod difference {
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub(crate) mod call;
+    pub(crate) mod kernel;
+}
 pub(crate) mod fourier;
-pub(crate) mod histogram;
+pub(crate) mod histogram {
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub(crate) mod call;
+    pub(crate) mod kernel;
+}
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) mod kernels;
-pub(crate) mod merge;
-pub(crate) mod merge_sort;
-pub(crate) mod reduce;
+pub(crate) mod merge {
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub(crate) mod call;
+    pub(crate) mod kernel;
+}
+pub(crate) mod merge_sort {
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub(crate) mod call;
+    pub(crate) mod kernel;
+}
+pub(crate) mod reduce {
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub(crate) mod call;
+    pub(crate) mod kernel;
+}
 #[cfg(not(target_arch = "nvptx64"))]
 mod run;
-pub(crate) mod scan;
-pub(crate) mod search;
-pub(crate) mod segmented;
-pub(crate) mod segmented_sort;
-pub(crate) mod select;
-pub(crate) mod sort;
+pub(crate) mod scan {
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub(crate) mod call;
+    pub(crate) mod kernel;
+    pub(crate) mod pipeline;
+}
+pub(crate) mod search {
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub(crate) mod call;
+    pub(crate) mod kernel;
+}
+pub(crate) mod segmented {
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub(crate) mod call;
+    pub(crate) mod kernel;
+    pub(crate) mod scan;
+    pub(crate) mod scan_warps;
+    pub(crate) mod warps;
+}
+pub(crate) mod segmented_sort {
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub(crate) mod call;
+    pub(crate) mod kernel;
+    pub(crate) mod merges;
+    pub(crate) mod ranks;
+}
+pub(crate) mod select {
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub(crate) mod call;
+    pub(crate) mod kernel;
+}
+pub(crate) mod sort {
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub(crate) mod call;
+    pub(crate) mod kernel;
+}
 pub(crate) mod sparse;
 pub(crate) mod tile;
-pub(crate) mod top_k;
-pub(crate) mod transform;
+pub(crate) mod top_k {
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub(crate) mod call;
+    pub(crate) mod kernel;
+}
+pub(crate) mod transform {
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub(crate) mod call;
+    pub(crate) mod kernel;
+}
 #[cfg(not(target_arch = "nvptx64"))]
 mod tuning;
-pub(crate) mod unique;
+pub(crate) mod unique {
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub(crate) mod call;
+    pub(crate) mod kernel;
+}
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use {
