@@ -27,13 +27,11 @@ BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 # The peers by the prefix of their columns.
 PEERS = {"CUB": "CUB", "Thrust": "Thrust", "torch": "PyTorch"}
 
-# What is plotted on one page, in order; an algorithm that is nowhere here is among the last.
-FAMILIES = {
-    "numbers": ["transform", "fill", "reduce", "inclusive_scan", "exclusive_scan", "adjacent_difference"],
-    "selections": ["select", "partition", "unique", "run_length_encode", "reduce_by_key", "scan_by_key"],
-    "sorts": ["sort_keys", "sort_pairs", "sort_by", "sort_pairs_by", "merge", "segmented_sort", "top_k"],
-    "others": ["histogram_even", "segmented_reduce", "segmented_scan", "lower_bound", "gather", "scatter", "generate"],
-}
+# The sources of the benchmarks, beside this script.
+BENCHMARKS = pathlib.Path(__file__).resolve().parent / "gpu/algorithms"
+
+# The families of plots, in order, and the files that measure their algorithms. Algorithms of other files are in a last family, "others".
+FAMILIES = {"numbers": ["numbers"], "selections": ["selections", "runs"], "sorts": ["sorts", "merges"]}
 
 # The ensemble of Lorenz systems: rows over size. The summary's table has some of them.
 LORENZ = "expression, Lorenz step of one kernel, f64 2^"
@@ -122,12 +120,13 @@ class Results:
 
     def families(self):
         """Names of families, each with the algorithms that have rows."""
-        known = {algorithm for family in FAMILIES.values() for algorithm in family}
-        for family, names in FAMILIES.items():
-            names = names + [name for name in self.algorithms if name not in known] if family == "others" else names
-            names = [name for name in names if name in self.algorithms]
-            if names:
-                yield family, names
+        found = {}
+        for family, files in FAMILIES.items():
+            text = "".join((BENCHMARKS / f"{file}.rs").read_text(encoding="utf-8") for file in files)
+            found[family] = [name for name in self.algorithms if f'"{name}"' in text]
+        known = {name for names in found.values() for name in names}
+        found["others"] = [name for name in self.algorithms if name not in known]
+        return [(family, names) for family, names in found.items() if names]
 
     def line(self, algorithm, types=None, input=""):
         """The rows of an algorithm over size, of its first types unless others are named."""

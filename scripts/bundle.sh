@@ -93,6 +93,9 @@ done
 find "$bundle"/{tests,examples,benches} -type f -exec strip {} +
 cp benches/peers/*.{cu,cuh,py,sh} "$bundle/peers/"
 cp benches/report.py "$bundle/"
+# The script reads from the sources which plot a row belongs to.
+mkdir "$bundle/gpu"
+cp -r benches/gpu/algorithms "$bundle/gpu/"
 if [ -n "${NVCC:-}" ]; then
     NVCC_ARCH="${NVCC_ARCH:?the architecture of the GPU machine, such as sm_90}" \
         benches/peers/build.sh "$bundle/peers/libpeers.so"

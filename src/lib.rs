@@ -176,7 +176,7 @@ pub use primitives_host::{
 };
 // The names that expansions of macros use.
 #[doc(hidden)]
-pub use kernels::table::names as __algorithms;
+pub use kernels::device::shipped::names as __algorithms;
 #[doc(hidden)]
 pub use primitives_gpu::{__group, __shipped, __shipped_rows};
 #[doc(hidden)]

@@ -99,7 +99,7 @@ fn count(root: &Path, folder: &Path, found: &mut BTreeMap<String, Vec<String>>) 
         let chooses =
             |line: &&str| MARKS.iter().any(|mark| line.contains(mark)) && !line.trim_start().starts_with("//");
         // An algorithm's call is code of the host, and is beside its kernels.
-        let calls = text.lines().skip(1).map(|line| line == "pub(crate) mod call;").chain([false]);
+        let calls = text.lines().skip(1).map(|line| line.trim() == "pub(crate) mod call;").chain([false]);
         let lines = text.lines().zip(calls).enumerate().filter(|(_, (line, is_call))| chooses(line) && !is_call);
         let lines: Vec<_> = lines.map(|(i, (line, _))| format!("{}: {}", i + 1, line.trim())).collect();
         if !lines.is_empty() {

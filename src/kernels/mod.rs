@@ -12,7 +12,6 @@ mod reduce;
 mod rows;
 mod scan;
 mod sort;
-pub(crate) mod table;
 
 pub use columns::reduce_higher_dim;
 pub use elementwise::{broadcast_binary, map_any, map_binary, map_ternary, map_unary};

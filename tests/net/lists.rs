@@ -6,7 +6,11 @@ use std::collections::BTreeSet;
 fn exported(source: &str) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     for item in source.split(';') {
-        let Some((_, list)) = item.split_once("pub use ") else { continue };
+        let Some((before, list)) = item.split_once("pub use ") else { continue };
+        // Those of a module inside are indented.
+        if !before.is_empty() && !before.ends_with('\n') {
+            continue;
+        }
         let paths = list.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
         names.extend(paths.filter_map(|path| path.rsplit("::").next()).filter(|name| !name.is_empty()));
     }
@@ -53,6 +57,8 @@ fn a_function_without_a_subject_would_be_found() {
     assert_eq!(exported(source).into_iter().collect::<Vec<_>>(), ["b_c", "f", "g"]);
     let grouped = "mod a;\n\npub use {\n    a::b::{C, d},\n    a::b::{e, f},\n    g::h,\n};";
     assert_eq!(exported(grouped).into_iter().collect::<Vec<_>>(), ["d", "e", "f", "h"]);
+    let inner = "pub use a::b;\n\nmod c {\n    pub use super::d;\n    pub use super::e::f;\n}\n";
+    assert_eq!(exported(inner).into_iter().collect::<Vec<_>>(), ["b"]);
 }
 
 /// A case finds its subject by its name, so no two subjects have the same name.

@@ -1,9 +1,7 @@
-//! Histograms, reductions, scans and sorts of segments, and searches.
+//! Histograms, reductions and scans of segments, and searches.
 
-use kernel_primitives::algorithms::{
-    Run, histogram_even, lower_bound, segmented_inclusive_scan, segmented_reduce, segmented_sort,
-};
-use kernel_primitives::functor::{Less, Sum};
+use kernel_primitives::algorithms::{Run, histogram_even, lower_bound, segmented_inclusive_scan, segmented_reduce};
+use kernel_primitives::functor::Sum;
 use kernel_primitives::prelude::*;
 use kernel_primitives::{Buffer, Result};
 
@@ -46,9 +44,6 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
             segmented_inclusive_scan(run, x, offsets, Add, out)
         })?;
     }
-    bench.segmented("segmented_sort", "", MOST, <[u32]>::sort_unstable, |run, x, offsets, out| {
-        segmented_sort(run, x, offsets, Less, out)
-    })?;
 
     bench.lower_bound::<u32>("u32", MOST, |run, sorted, queries, out| lower_bound(run, sorted, queries, out))?;
     bench.lower_bound::<f64>("f64", &[16, 24], |run, sorted, queries, out| lower_bound(run, sorted, queries, out))?;
@@ -134,7 +129,7 @@ impl Bench<'_> {
 
     /// What makes as many items of those of segments: `result` does so in their place. A segment has 1024 items, unless the input's
     /// name says otherwise.
-    fn segmented(
+    pub(super) fn segmented(
         &mut self,
         algorithm: &str,
         input: &str,

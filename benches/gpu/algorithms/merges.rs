@@ -1,6 +1,6 @@
-//! Merges, sorts by comparison, and the first few of many.
+//! Merges, sorts by comparison, also of segments, and the first few of many.
 
-use kernel_primitives::algorithms::{Run, merge, sort_by, sort_pairs_by, top_k};
+use kernel_primitives::algorithms::{Run, merge, segmented_sort, sort_by, sort_pairs_by, top_k};
 use kernel_primitives::functor::{Greater, Less};
 use kernel_primitives::{Buffer, Result};
 
@@ -24,7 +24,9 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
     for (input, k, sizes) in [("", 100, MOST), ("k = 10", 10, LARGE), ("k = 1000", 1000, LARGE)] {
         bench.top_k::<f32>("f32", input, k, sizes, |run, x, out| top_k(run, x, k, Greater, out))?;
     }
-    Ok(())
+    bench.segmented("segmented_sort", "", MOST, <[u32]>::sort_unstable, |run, x, offsets, out| {
+        segmented_sort(run, x, offsets, Less, out)
+    })
 }
 
 impl Bench<'_> {

@@ -1,4 +1,7 @@
 //! Reductions and scans of runs of equal keys.
+//!
+//! Each algorithm is one launch. A tile learns from the tiles before it how many runs they have, and the result so far of the last run:
+//! [`tile::runs`](crate::algorithms::tile::runs).
 
 use crate::__algorithms::*;
 use crate::__private::Entry;

@@ -1,4 +1,6 @@
 //! Functions of neighbours.
+//!
+//! One launch. A lane reads its own vectors, and, once more and from the cache, the item before each of them.
 
 use crate::__algorithms::*;
 use crate::algorithms::kernels::algorithm;

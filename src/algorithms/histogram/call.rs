@@ -1,4 +1,7 @@
 //! Histograms.
+//!
+//! One launch. A block counts in copies of the bins in shared memory, and adds their sums to the counts in global memory. If shared memory
+//! cannot hold the bins, the block counts in global memory.
 
 use crate::__algorithms::*;
 use crate::__private::Entry;

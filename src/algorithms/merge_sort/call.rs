@@ -1,4 +1,6 @@
 //! Sorts by any comparator.
+//!
+//! `merge_sort_tiles` sorts tiles, and each pass of merges joins two sorted runs: see [`merge`](crate::algorithms::merge).
 
 use crate::__algorithms::*;
 use crate::__private::Entry;

@@ -1,4 +1,7 @@
 //! Reductions.
+//!
+//! One launch: each block reduces its share, and the last block to finish reduces the results of all blocks. A single block reduces few
+//! items.
 
 use crate::__algorithms::*;
 use crate::algorithms::chained::chained;

@@ -1,4 +1,7 @@
 //! Scans.
+//!
+//! One launch: each tile passes the sum so far to the next one ([`grid::Chain`](crate::grid::Chain)). A pipeline of warps, each with its
+//! own task, scans long inputs in memory. Other inputs are scanned tile by tile.
 
 use crate::__algorithms::*;
 use crate::__private::Entry;

@@ -1,4 +1,7 @@
 //! Binary searches.
+//!
+//! One launch, with one thread for each query. [`warp_bound`](super::kernel::warp_bound) is the search of a whole warp, which other
+//! kernels use.
 
 use crate::__algorithms::*;
 use crate::__private::Entry;

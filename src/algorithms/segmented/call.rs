@@ -1,4 +1,10 @@
 //! Reductions and scans of segments.
+//!
+//! A reduction of few items is one launch, in which two warps or a block reduce each segment. Otherwise it is two launches: the first
+//! reduces tiles of items, whatever segments they have, and the second combines the parts of segments that lie in several tiles. A scan is
+//! one launch, in which a tile waits for the tiles before it, back to the last one in which a segment begins
+//! ([`tile::scan_runs`](crate::algorithms::tile::scan_runs)). Few items in short segments need no tiles: some lanes, a warp or a block
+//! scan each segment ([`scan_warps`](super::scan_warps)).
 
 use crate::__algorithms::*;
 use crate::__private::Again;

@@ -1,4 +1,6 @@
 //! Selections.
+//!
+//! One launch: a tile learns from the tiles before it how many items they keep ([`tile::staged`](crate::algorithms::tile::staged)).
 
 use crate::__algorithms::*;
 use crate::__private::Again;

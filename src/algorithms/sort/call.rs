@@ -1,4 +1,7 @@
 //! Radix sorts.
+//!
+//! `sort_tile` sorts keys that fit in one tile. For more keys, `count_digits` counts the digits of all passes, `begin_digits` turns the
+//! counts into positions, and `sort_sweep` is launched once for each pass.
 
 use std::ops::Range;
 

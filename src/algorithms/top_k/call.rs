@@ -1,4 +1,7 @@
 //! The first `k` items in an order.
+//!
+//! `top_k_tiles` keeps the first `k` items of each block's share, and `top_k_last` keeps the first `k` of these. If `k` is larger than a
+//! block can keep, a merge sort runs instead, which drops the items after the first `k` of each run.
 
 use crate::__algorithms::*;
 use crate::algorithms::kernels::algorithm;

@@ -1,4 +1,7 @@
 //! Functions of each item.
+//!
+//! Each algorithm is one launch. [`transform`](crate::algorithms::transform()), `generate`, `fill` and `gather` are one kernel with
+//! different inputs; `scatter` has its own kernel.
 
 use crate::__algorithms::*;
 use crate::__private::Entry;
