@@ -14,7 +14,7 @@ use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
 
 algorithm! {
     /// Keys, values and operators that [`reduce_by_key`] has kernels for.
-    reduce_by_key, "write `instantiate!(kernel_primitives::algorithms::reduce_by_key<{Self}, {V}, {R}>);` in your kernel module"
+    reduce_by_key
 }
 
 /// Combines the values of each run of equal keys with `op`. `out_keys` receives the key of each run, `out_values` the combined values of
@@ -103,7 +103,7 @@ where
 
 algorithm! {
     /// Items and lengths that [`run_length_encode`] has kernels for.
-    run_length_encode, "write `instantiate!(kernel_primitives::algorithms::run_length_encode<{Self}, {L}>);` in your kernel module"
+    run_length_encode
 }
 
 /// Counts the items of each run of equal items. `items` receives the first item of each run, `lengths` the number of items of each run,
@@ -173,7 +173,7 @@ where
 
 algorithm! {
     /// Keys, values and operators that [`inclusive_scan_by_key`] has kernels for.
-    inclusive_scan_by_key, "write `instantiate!(kernel_primitives::algorithms::inclusive_scan_by_key<{Self}, {V}, {R}>);` in your kernel module"
+    inclusive_scan_by_key
 }
 
 /// Combines, for each item, the values of its run of equal keys up to and including its own. This is a scan that starts again with each
@@ -230,7 +230,7 @@ where
 
 algorithm! {
     /// Keys, values and operators that [`exclusive_scan_by_key`] has kernels for.
-    exclusive_scan_by_key, "write `instantiate!(kernel_primitives::algorithms::exclusive_scan_by_key<{Self}, {V}, {R}>);` in your kernel module"
+    exclusive_scan_by_key
 }
 
 /// Combines, for each item, `first` and the values that come before it in its run of equal keys. The first item of each run gets `first`.

@@ -11,7 +11,7 @@ use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
 
 algorithm! {
     /// Inputs and functions that [`adjacent_difference`] has kernels for.
-    adjacent_difference, "write `instantiate!(kernel_primitives::algorithms::adjacent_difference<{Self}, {F}>);` in your kernel module"
+    adjacent_difference
 }
 
 /// Applies a function to each item and its predecessor: `out[i] = f(x[i], x[i - 1])`, and `out[0] = x[0]`.

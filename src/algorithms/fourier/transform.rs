@@ -19,7 +19,7 @@ use crate::{BufferSliceMut, Complex, ConvertTo, Dims, Error, InputArg, KernelPar
 algorithm! {
     /// Inputs, functions and outputs that [`fft`], its inverse and its real forms have kernels for. `Self` is the type of the parts of a
     /// complex number.
-    fft, "write `instantiate!(kernel_primitives::algorithms::fft<{Self}, {S}, {F}, {O}>);` in your kernel module"
+    fft
 }
 
 /// The kind of a transform.

@@ -12,7 +12,7 @@ use crate::{BufferSlice, BufferSliceMut, ConvertTo, Dims, Element, Error, InputA
 
 algorithm! {
     /// Inputs and counts that [`histogram_even`] has kernels for.
-    histogram_even, "write `instantiate!(kernel_primitives::algorithms::histogram_even<{Self}, {C}>);` in your kernel module"
+    histogram_even
 }
 
 /// Counts the items in each of `counts.len()` bins of equal width. The bins divide the range from `low`, which is included, to `high`,
@@ -81,7 +81,7 @@ where
 
 algorithm! {
     /// Inputs and counts that [`histogram_ranges`] has kernels for.
-    histogram_ranges, "write `instantiate!(kernel_primitives::algorithms::histogram_ranges<{Self}, {C}>);` in your kernel module"
+    histogram_ranges
 }
 
 /// Counts the items in each of the bins between levels. `counts[i]` is the number of items from `levels[i]`, which is included, to

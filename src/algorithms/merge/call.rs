@@ -12,7 +12,7 @@ use crate::{BufferSliceMut, Dims, Element, InputArg, KernelParam, Result, Stream
 
 algorithm! {
     /// Inputs and orders that [`merge`] has kernels for.
-    merge, "write `instantiate!(kernel_primitives::algorithms::merge<{Self}, {T}, {C}>);` in your kernel module"
+    merge
 }
 
 /// Merges two sorted inputs into one. The merge is stable: equal items keep their order within each input, and those of `a` come before
@@ -80,7 +80,7 @@ where
 
 algorithm! {
     /// Keys, values and orders that [`merge_pairs`] has kernels for.
-    merge_pairs, "write `instantiate!(kernel_primitives::algorithms::merge_pairs<{Self}, {T}, {X}, {Y}, {C}>);` in your kernel module"
+    merge_pairs
 }
 
 /// Merges two inputs that are sorted by their keys. Each key has a value, which moves with it. The merge is stable. Otherwise this works as

@@ -12,7 +12,7 @@ use crate::{BufferSlice, BufferSliceMut, Dims, Element, InputArg, KernelParam, R
 
 algorithm! {
     /// Inputs and orders that [`sort_by`] has kernels for.
-    sort_by, "write `instantiate!(kernel_primitives::algorithms::sort_by<{Self}, {C}>);` in your kernel module"
+    sort_by
 }
 
 /// Sorts items by any comparator. The sort is stable.
@@ -118,7 +118,7 @@ where
 
 algorithm! {
     /// Keys, values and orders that [`sort_pairs_by`] has kernels for.
-    sort_pairs_by, "write `instantiate!(kernel_primitives::algorithms::sort_pairs_by<{Self}, {X}, {C}>);` in your kernel module"
+    sort_pairs_by
 }
 
 /// Sorts pairs of a key and a value by the keys, with any comparator. The sort is stable. Otherwise this works as [`sort_by`].

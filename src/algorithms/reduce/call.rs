@@ -12,7 +12,7 @@ use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
 
 algorithm! {
     /// Inputs and reductions that [`reduce`] has kernels for.
-    reduce, "write `instantiate!(kernel_primitives::algorithms::reduce<{Self}, {R}>);` in your kernel module"
+    reduce
 }
 
 /// Reduces all items to one result: `out[0]` is the reduction by `op`. For an empty input, it is the result that `op` gives for no items.

@@ -13,7 +13,7 @@ use crate::{BufferSlice, BufferSliceMut, Dims, Element, InputArg, KernelParam, R
 
 algorithm! {
     /// Inputs and operators that [`inclusive_scan`] has kernels for.
-    inclusive_scan, "write `instantiate!(kernel_primitives::algorithms::inclusive_scan<{Self}, {R}>);` in your kernel module"
+    inclusive_scan
 }
 
 /// Combines, for each item, all items up to and including it: `out[i] = x[0] op … op x[i]`.
@@ -105,7 +105,7 @@ where
 
 algorithm! {
     /// Inputs and operators that [`exclusive_scan`] has kernels for.
-    exclusive_scan, "write `instantiate!(kernel_primitives::algorithms::exclusive_scan<{Self}, {R}>);` in your kernel module"
+    exclusive_scan
 }
 
 /// Combines, for each item, `first` and all items before it: `out[0] = first`, `out[i] = first op x[0] op … op x[i - 1]`.

@@ -11,7 +11,7 @@ use crate::{BufferSliceMut, InputArg, Ordered, Result};
 
 algorithm! {
     /// Inputs and queries that [`lower_bound`] has kernels for.
-    lower_bound, "write `instantiate!(kernel_primitives::algorithms::lower_bound<{Self}, {Q}>);` in your kernel module"
+    lower_bound
 }
 
 /// Finds, for each query, the first place in `sorted` where it could be inserted without breaking the order: `positions[i]` is the number
@@ -65,7 +65,7 @@ where
 
 algorithm! {
     /// Inputs and queries that [`upper_bound`] has kernels for.
-    upper_bound, "write `instantiate!(kernel_primitives::algorithms::upper_bound<{Self}, {Q}>);` in your kernel module"
+    upper_bound
 }
 
 /// Finds, for each query, the last place in `sorted` where it could be inserted without breaking the order: `positions[i]` is the number of

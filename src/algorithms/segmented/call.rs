@@ -18,7 +18,7 @@ const SEGMENTS: usize = 8192;
 
 algorithm! {
     /// Inputs, offsets and reductions that [`segmented_reduce`] has kernels for.
-    segmented_reduce, "write `instantiate!(kernel_primitives::algorithms::segmented_reduce<{Self}, {O}, {R}>);` in your kernel module"
+    segmented_reduce
 }
 
 /// Reduces each segment to one result: `out[i]` is the reduction of `x[offsets[i]..offsets[i + 1]]` by `op`. For an empty segment, it is
@@ -134,7 +134,7 @@ pub(crate) fn segments_of(algorithm: &str, offsets: usize) -> Result<usize> {
 
 algorithm! {
     /// Inputs, offsets and operators that [`segmented_inclusive_scan`] has kernels for.
-    segmented_inclusive_scan, "write `instantiate!(kernel_primitives::algorithms::segmented_inclusive_scan<{Self}, {O}, {R}>);` in your kernel module"
+    segmented_inclusive_scan
 }
 
 /// Combines, for each item, the items of its segment up to and including it.
@@ -208,7 +208,7 @@ where
 
 algorithm! {
     /// Inputs, offsets and operators that [`segmented_exclusive_scan`] has kernels for.
-    segmented_exclusive_scan, "write `instantiate!(kernel_primitives::algorithms::segmented_exclusive_scan<{Self}, {O}, {R}>);` in your kernel module"
+    segmented_exclusive_scan
 }
 
 /// Combines, for each item, `first` and the items before it in its segment. The first item of each segment gets `first`.

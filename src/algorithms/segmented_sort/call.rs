@@ -12,7 +12,7 @@ use crate::{BufferSliceMut, ConvertTo, Dims, Element, InputArg, Integer, KernelP
 
 algorithm! {
     /// Inputs, offsets and orders that [`segmented_sort`] has kernels for.
-    segmented_sort, "write `instantiate!(kernel_primitives::algorithms::segmented_sort<{Self}, {O}, {C}>);` in your kernel module"
+    segmented_sort
 }
 
 /// Sorts the items of each segment by any comparator. The sort is stable.
@@ -130,7 +130,7 @@ where
 
 algorithm! {
     /// Keys, values, offsets and orders that [`segmented_sort_pairs`] has kernels for.
-    segmented_sort_pairs, "write `instantiate!(kernel_primitives::algorithms::segmented_sort_pairs<{Self}, {X}, {O}, {C}>);` in your kernel module"
+    segmented_sort_pairs
 }
 
 /// Sorts pairs of a key and a value in each segment by the keys, with any comparator. The sort is stable. Otherwise this works as

@@ -14,7 +14,7 @@ use crate::{BufferSliceMut, ConvertTo, Element, InputArg, KernelParam, Result};
 
 algorithm! {
     /// Inputs and predicates that [`select_if`] has kernels for.
-    select_if, "write `instantiate!(kernel_primitives::algorithms::select_if<{Self}, {P}>);` in your kernel module"
+    select_if
 }
 
 /// Keeps the items for which `predicate` is true. `out` receives them, in the order of the input, and `count[0]` their number.
@@ -70,7 +70,7 @@ where
 
 algorithm! {
     /// Inputs and flags that [`select_flagged`] has kernels for.
-    select_flagged, "write `instantiate!(kernel_primitives::algorithms::select_flagged<{Self}, {F}>);` in your kernel module"
+    select_flagged
 }
 
 /// Keeps the items whose flags are true. A number is true if it is not 0. If items and flags have different lengths, the call reads as many
@@ -163,7 +163,7 @@ fn tiles<S: Source>(run: &Run<'_>, len: usize) -> Result<StagedTiles> {
 
 algorithm! {
     /// Inputs and predicates that [`partition`] and [`stable_partition`] have kernels for.
-    partition, "write `instantiate!(kernel_primitives::algorithms::partition<{Self}, {P}>);` in your kernel module"
+    partition
 }
 
 /// Moves the items for which `predicate` is true before the other items. `out` begins with the items for which it is true, in the order of

@@ -16,7 +16,7 @@ mod tests;
 
 algorithm! {
     /// Keys that [`sort_keys`] has kernels for.
-    sort_keys, "write `instantiate!(kernel_primitives::algorithms::sort_keys<{Self}>);` in your kernel module"
+    sort_keys
 }
 
 /// Sorts keys in the total order of [`SortKey`]. The sort is stable.
@@ -108,7 +108,7 @@ where
 
 algorithm! {
     /// Keys and values that [`sort_pairs`] has kernels for.
-    sort_pairs, "write `instantiate!(kernel_primitives::algorithms::sort_pairs<{Self}, {V}>);` in your kernel module"
+    sort_pairs
 }
 
 /// Sorts pairs of a key and a value by the keys. The sort is stable. Otherwise this works as [`sort_keys`].

@@ -21,7 +21,7 @@ use crate::{BufferSlice, BufferSliceMut, Element, Error, InputArg, KernelParam, 
 algorithm! {
     /// Matrices, vectors and operators that [`spmv`] and [`spmv_by`] have kernels for. `Self` is the type of the matrix's values, `X` the
     /// type of the vector, and `I` the type of offsets and columns.
-    spmv, "write `instantiate!(kernel_primitives::algorithms::spmv<{Self}, {X}, {I}, {R}, {E}>);` in your kernel module"
+    spmv
 }
 
 mod sealed {

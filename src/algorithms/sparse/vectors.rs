@@ -16,7 +16,7 @@ use crate::{BufferSlice, BufferSliceMut, Element, InputArg, KernelParam, Result}
 algorithm! {
     /// Matrices, vectors and operators that [`spmm`] and [`spmm_by`] have kernels for. `Self` is the type of the matrix's values, `X` the
     /// type of the vectors, and `I` the type of offsets and columns.
-    spmm, "write `instantiate!(kernel_primitives::algorithms::spmm<{Self}, {X}, {I}, {R}, {E}>);` in your kernel module"
+    spmm
 }
 
 /// Multiplies a sparse matrix and several vectors at once: `Y = A X`. `X` has a row for each column of the matrix.

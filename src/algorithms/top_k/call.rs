@@ -12,7 +12,7 @@ use crate::{BufferSliceMut, Dims, Element, Error, InputArg, Result, SortKey};
 
 algorithm! {
     /// Inputs and orders that [`top_k`] has kernels for.
-    top_k, "write `instantiate!(kernel_primitives::algorithms::top_k<{Self}, {O}>);` in your kernel module"
+    top_k
 }
 
 /// Finds the first `k` items in an order, and sorts them. [`Greater`](crate::functor::Greater) finds the largest items, and
@@ -114,7 +114,7 @@ where
 
 algorithm! {
     /// Keys, values and orders that [`top_k_pairs`] has kernels for.
-    top_k_pairs, "write `instantiate!(kernel_primitives::algorithms::top_k_pairs<{Self}, {X}, {O}>);` in your kernel module"
+    top_k_pairs
 }
 
 /// Finds the first `k` keys in an order, sorts them, and returns them with their values. Of equal keys, it takes those that come first in

@@ -13,7 +13,7 @@ use crate::{BufferSliceMut, ConvertTo, Element, Error, InputArg, Integer, Kernel
 
 algorithm! {
     /// Inputs, functions and outputs that [`transform`] has kernels for.
-    transform, "write `instantiate!(kernel_primitives::algorithms::transform<{Self}, {F}, {O}>);` in your kernel module"
+    transform
 }
 
 /// Applies a function to each item: `out[i] = f(x[i])`.
@@ -71,7 +71,7 @@ where
 
 algorithm! {
     /// Functions and outputs that [`generate`] has kernels for.
-    generate, "write `instantiate!(kernel_primitives::algorithms::generate<{Self}, {O}>);` in your kernel module"
+    generate
 }
 
 /// Writes to each place a function of its index: `out[i] = f(i)`.
@@ -110,7 +110,7 @@ where
 
 algorithm! {
     /// Inputs, indices and outputs that [`gather`] has kernels for.
-    gather, "write `instantiate!(kernel_primitives::algorithms::gather<{Self}, {P}, {O}>);` in your kernel module"
+    gather
 }
 
 /// Collects items by their indices: `out[i] = x[at[i]]`.
@@ -155,7 +155,7 @@ where
 
 algorithm! {
     /// Inputs and indices that [`scatter`] has kernels for.
-    scatter, "write `instantiate!(kernel_primitives::algorithms::scatter<{Self}, {P}>);` in your kernel module"
+    scatter
 }
 
 /// Writes items to the places that indices name: `out[at[i]] = x[i]`.
@@ -220,7 +220,7 @@ where
 
 algorithm! {
     /// Values that [`fill`] has kernels for.
-    fill, "write `instantiate!(kernel_primitives::algorithms::fill<{Self}>);` in your kernel module"
+    fill
 }
 
 /// Writes one value to all places.

@@ -12,7 +12,7 @@ use crate::{BufferSliceMut, Element, InputArg, Result};
 
 algorithm! {
     /// Inputs that [`unique`] has kernels for.
-    unique, "write `instantiate!(kernel_primitives::algorithms::unique<{Self}>);` in your kernel module"
+    unique
 }
 
 /// Keeps the first item of each run of equal items. `out` receives these items, in the order of the input, and `count[0]` their number.
@@ -63,7 +63,7 @@ where
 
 algorithm! {
     /// Keys and values that [`unique_by_key`] has kernels for.
-    unique_by_key, "write `instantiate!(kernel_primitives::algorithms::unique_by_key<{Self}, {V}>);` in your kernel module"
+    unique_by_key
 }
 
 /// Keeps the first key of each run of equal keys, and its value. `out_keys` and `out_values` receive these, in the order of the input, and
