@@ -6,6 +6,8 @@
 //! A type stands for another type if the kernels cannot distinguish them. An algorithm that only moves items uses only their size. An
 //! algorithm that adds integers, or compares them for equality, does not use their sign. A sort by bits does not use it, either, because
 //! its launch turns the sign. Then one kernel serves all these types.
+//!
+//! The macro also checks that the algorithm's trait holds for all types of each line, whatever stands for them.
 
 use kernel_primitives::functor::{
     ArgMax, ArgMin, Axpby, BindSecond, Flagged, Greater, GreaterThan, Identity, Less, LessThan, MaxOf, Mean, MinOf,
