@@ -35,6 +35,10 @@ algorithm! {
 /// Ready for keys of `i32`, `i64`, `u32` and `u64` and numbers with `Add`; with `Min` and `Max` for keys of `i32` and `u32`. For others,
 /// write `instantiate!(kernel_primitives::algorithms::reduce_by_key<MyKey, f32, Max>);`.
 ///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::bits` | yes: `net::bits` | of each run: `algorithms::segments::by_key::an_operator_that_does_not_commute_keeps_the_order_sanitize` |
+///
 /// CUB: `DeviceReduce::ReduceByKey`. Thrust: `reduce_by_key`.
 ///
 /// ```
@@ -115,6 +119,10 @@ algorithm! {
 /// Ready for numbers with lengths of `u32`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::run_length_encode<MyItem, u64>);`.
 ///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::by_key` | yes: `net::properties::by_key` | of the runs: `net::properties::by_key` |
+///
 /// CUB: `DeviceRunLengthEncode::Encode`.
 ///
 /// ```
@@ -187,6 +195,10 @@ algorithm! {
 /// Ready for keys of `i32`, `i64`, `u32` and `u64` and numbers with `Add`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::inclusive_scan_by_key<MyKey, f32, Max>);`.
 ///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::bits` | yes: `net::bits` | of each run: `algorithms::segments::by_key::an_operator_that_does_not_commute_keeps_the_order_sanitize` |
+///
 /// CUB: `DeviceScan::InclusiveScanByKey`. Thrust: `inclusive_scan_by_key`.
 ///
 /// ```
@@ -235,9 +247,15 @@ algorithm! {
 
 /// Combines, for each item, `first` and the values that come before it in its run of equal keys. The first item of each run gets `first`.
 ///
-/// Otherwise this works as [`inclusive_scan_by_key`]. CUB: `DeviceScan::ExclusiveScanByKey`.
+/// Otherwise this works as [`inclusive_scan_by_key`].
 ///
 /// Ready for the same types. For others, write `instantiate!(kernel_primitives::algorithms::exclusive_scan_by_key<MyKey, f32, Max>);`.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::bits` | yes: `net::bits` | of each run: `algorithms::segments::by_key::an_operator_that_does_not_commute_keeps_the_order_sanitize` |
+///
+/// CUB: `DeviceScan::ExclusiveScanByKey`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::exclusive_scan_by_key;

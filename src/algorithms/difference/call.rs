@@ -23,7 +23,11 @@ algorithm! {
 ///
 /// Ready for numbers with `Sub`. For others, write `instantiate!(kernel_primitives::algorithms::adjacent_difference<f32, MyFn>);`.
 ///
-/// CUB: `DeviceAdjacentDifference::SubtractLeftCopy`. Thrust: `adjacent_difference`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::scan` | yes: `net::properties::scan` | of the input: `net::properties::scan` |
+///
+/// CUB: `DeviceAdjacentDifference::SubtractLeftCopy`. Thrust: `adjacent_difference`. Differences: to the left, out of place.
 ///
 /// ```
 /// use kernel_primitives::algorithms::adjacent_difference;

@@ -61,7 +61,15 @@ pub enum FftKind {
 /// Ready for `f32` and `f64`: complex and real inputs, complex outputs. For others, such as a window or a function, write
 /// `instantiate!(kernel_primitives::algorithms::fft<f32, MyInput, MyFn, MyOutput>);`.
 ///
-/// Peers: cuFFT's `cufftExecC2C`, VkFFT. FFTW: `fftw_plan_many_dft`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `fourier::transforms::a_transform_has_the_same_bits_on_every_run` | of one [path](crate::algorithms::FftPlan::path), if blocks have as much shared memory; generated kernels on GPUs of one model, whole or in slices of one size, with [exceptions](crate::algorithms::fft) for rows of 2^24 numbers: `fourier::transforms::a_transform_has_the_same_bits_on_every_run` | fixed by the plan |
+///
+/// cuFFT: `cufftPlanMany`, `cufftExecC2C`, `cufftExecZ2Z`. Differences: by a kept [`FftPlan`]; any axes of an array, any length; inputs may
+/// be computed, and [`fft_by`] applies a function to results; [`FftChain`](crate::algorithms::FftChain) takes expressions before, between
+/// and after transforms, as cuFFT's callbacks do.
+///
+/// Other peers: VkFFT, and FFTW's `fftw_plan_many_dft`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{FftPlan, fft};
@@ -99,6 +107,12 @@ where
 ///
 /// Otherwise this works as [`fft`]. To make it the inverse of [`fft`], [scale](FftPlan::scaled) its results by `1 / n`.
 ///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::fourier` | as `fft` | as `fft` |
+///
+/// cuFFT: `cufftPlanMany`, `cufftExecC2C`, `cufftExecZ2Z`.
+///
 /// # Errors
 /// Returns the errors of [`fft`].
 pub fn ifft<'a, T, I, S, A, O, Tag>(run: impl Into<Run<'a>>, plan: &FftPlan<T>, x: I, out: A) -> Result<()>
@@ -118,6 +132,12 @@ where
 /// from the end. `out` has the plan's [half shape](FftPlan::half_shape). Otherwise this works as [`fft`].
 ///
 /// Ready for `f32` and `f64`.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::fourier` | as `fft` | as `fft` |
+///
+/// cuFFT: `cufftExecR2C`, `cufftExecD2Z`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{FftPlan, irfft, rfft};
@@ -160,6 +180,12 @@ where
 ///
 /// Ready for `f32` and `f64`.
 ///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::fourier` | as `fft` | as `fft` |
+///
+/// cuFFT: `cufftExecC2R`, `cufftExecZ2D`.
+///
 /// # Errors
 /// Returns the errors of [`fft`]. The input needs as many numbers as the half shape has.
 pub fn irfft<'a, T, I, S, A, O, Tag>(run: impl Into<Run<'a>>, plan: &FftPlan<T>, x: I, out: A) -> Result<()>
@@ -177,6 +203,12 @@ where
 ///
 /// With [`NormSquared`](crate::functor::NormSquared), results are the power spectrum. Otherwise this works as [`fft`], [`ifft`], [`rfft`]
 /// and [`irfft`]. With [`FftKind::RealForward`], imaginary parts of the input must be zero.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::fourier` | as `fft` | as `fft` |
+///
+/// cuFFT: `cufftPlanMany`, `cufftExecC2C`, `cufftExecZ2Z`.
 ///
 /// # Errors
 /// Returns the errors of [`fft`].
@@ -269,6 +301,12 @@ fn in_memory<T: FftFloat, S: Source, F: 'static, O: Sink>(kind: FftKind) -> Opti
 ///
 /// `data` has as many numbers as the plan's shape. The passes and the temporary memory are those of [`fft`].
 ///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::fourier` | as `fft` | as `fft` |
+///
+/// cuFFT: `cufftPlanMany`, `cufftExecC2C`, `cufftExecZ2Z`.
+///
 /// ```
 /// use kernel_primitives::algorithms::{FftPlan, fft_in_place};
 /// use kernel_primitives::{Complex, Device};
@@ -294,6 +332,12 @@ pub fn fft_in_place<'a, 'd, T: InPlace>(
 }
 
 /// Computes [`ifft`], and replaces the array by its transforms; see [`fft_in_place`].
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::fourier` | as `fft` | as `fft` |
+///
+/// cuFFT: `cufftPlanMany`, `cufftExecC2C`, `cufftExecZ2Z`.
 ///
 /// # Errors
 /// Returns the errors of [`fft`].

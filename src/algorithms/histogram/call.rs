@@ -30,7 +30,11 @@ algorithm! {
 ///
 /// Ready for numbers with counts of `u32`. For others, write `instantiate!(kernel_primitives::algorithms::histogram_even<f32, u64>);`.
 ///
-/// CUB: `DeviceHistogram::HistogramEven`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::histogram` | yes: `net::properties::histogram` | of the bins: `net::properties::histogram` |
+///
+/// CUB: `DeviceHistogram::HistogramEven`. Differences: one channel.
 ///
 /// ```
 /// use kernel_primitives::algorithms::histogram_even;
@@ -93,7 +97,11 @@ algorithm! {
 ///
 /// Ready for the same types. For others, write `instantiate!(kernel_primitives::algorithms::histogram_ranges<f32, u64>);`.
 ///
-/// CUB: `DeviceHistogram::HistogramRange`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::histogram` | yes: `net::properties::histogram` | of the bins: `net::properties::histogram` |
+///
+/// CUB: `DeviceHistogram::HistogramRange`. Differences: one channel.
 ///
 /// ```
 /// use kernel_primitives::algorithms::histogram_ranges;

@@ -28,6 +28,10 @@ algorithm! {
 /// Ready for numbers with `Less` and `Greater`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::merge<MyItem, MyItem, MyOrder>);`.
 ///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::merge` | yes: `net::properties::merge` | stable, of equal items the first input's first: `algorithms::sorts::merge::equal_items_of_the_first_come_first_and_stay_in_order` |
+///
 /// CUB: `DeviceMerge::MergeKeys`. Thrust: `merge`.
 ///
 /// ```
@@ -88,6 +92,10 @@ algorithm! {
 ///
 /// Ready for numbers with values of `i32`, `u32` and `f32`, with `Less` and `Greater`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::merge_pairs<MyKey, MyKey, u32, u32, MyOrder>);`.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::merge` | yes: `net::properties::merge` | stable, of equal keys the first input's first: `algorithms::sorts::merge::equal_items_of_the_first_come_first_and_stay_in_order` |
 ///
 /// CUB: `DeviceMerge::MergePairs`. Thrust: `merge_by_key`.
 ///

@@ -29,7 +29,11 @@ algorithm! {
 ///
 /// Ready for numbers with `Less` and `Greater`. For others, write `instantiate!(kernel_primitives::algorithms::sort_by<MyItem, MyOrder>);`.
 ///
-/// CUB: `DeviceMergeSort::StableSortKeysCopy`. Thrust: `stable_sort`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::sort` | yes: `net::properties::sort` | stable: `algorithms::sorts::merge_sort::equal_keys_stay_in_their_order` |
+///
+/// CUB: `DeviceMergeSort::StableSortKeysCopy`. Thrust: `stable_sort`. Differences: any [`Comparator`], always stable, out of place.
 ///
 /// ```
 /// use kernel_primitives::algorithms::sort_by;
@@ -130,7 +134,12 @@ algorithm! {
 /// Ready for numbers with values of `i32`, `u32` and `f32`, with `Less` and `Greater`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::sort_pairs_by<MyKey, u32, MyOrder>);`.
 ///
-/// CUB: `DeviceMergeSort::StableSortPairs`, `SortPairsCopy`. Thrust: `stable_sort_by_key`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::sort` | yes: `net::properties::sort` | stable: `algorithms::sorts::merge_sort::equal_keys_stay_in_their_order` |
+///
+/// CUB: `DeviceMergeSort::StableSortPairs`, `SortPairsCopy`. Thrust: `stable_sort_by_key`. Differences: any [`Comparator`], always stable,
+/// out of place.
 ///
 /// ```
 /// use kernel_primitives::algorithms::sort_pairs_by;

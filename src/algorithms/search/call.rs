@@ -25,6 +25,10 @@ algorithm! {
 ///
 /// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::lower_bound<f32, Counting<f32>>);`.
 ///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::search` | yes: `net::properties::search` | of the queries: `net::properties::search` |
+///
 /// Thrust: `lower_bound` of many values.
 ///
 /// ```
@@ -71,10 +75,15 @@ algorithm! {
 /// Finds, for each query, the last place in `sorted` where it could be inserted without breaking the order: `positions[i]` is the number of
 /// items that are not greater than `queries[i]`.
 ///
-/// Otherwise this works as [`lower_bound`], except that a query that is NaN gives the number of items. Thrust: `upper_bound` of many
-/// values.
+/// Otherwise this works as [`lower_bound`], except that a query that is NaN gives the number of items.
 ///
 /// Ready for the same types. For others, write `instantiate!(kernel_primitives::algorithms::upper_bound<f32, Counting<f32>>);`.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::search` | yes: `net::properties::search` | of the queries: `net::properties::search` |
+///
+/// Thrust: `upper_bound` of many values.
 ///
 /// # Errors
 /// Returns the errors of [`lower_bound`].

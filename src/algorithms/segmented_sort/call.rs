@@ -36,7 +36,13 @@ algorithm! {
 /// Ready for numbers with offsets of `u32`, with `Less` and `Greater`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::segmented_sort<MyItem, u32, MyOrder>);`.
 ///
-/// CUB: `DeviceSegmentedSort::StableSortKeys`, `DeviceSegmentedRadixSort::SortKeys`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::segmented_sort` | yes: `net::properties::segmented_sort` | stable in each segment: `algorithms::segments::segmented_sort::equal_keys_stay_in_their_order` |
+///
+/// CUB: `DeviceSegmentedSort::StableSortKeys`, `DeviceSegmentedRadixSort::SortKeys`. Differences: any [`Comparator`]; balanced, however
+/// long a segment is; segments one after the other; rows of one length that fit a block are for
+/// [`kernels::sort_rows`](fn@crate::kernels::sort_rows).
 ///
 /// ```
 /// use kernel_primitives::algorithms::segmented_sort;
@@ -139,7 +145,12 @@ algorithm! {
 /// Ready for keys of `i32`, `i64`, `u32`, `u64`, `f32` and `f64` with values of `i32`, `u32` and `f32`, offsets of `u32`, and `Less` and
 /// `Greater`. For others, write `instantiate!(kernel_primitives::algorithms::segmented_sort_pairs<MyKey, u32, u32, MyOrder>);`.
 ///
-/// CUB: `DeviceSegmentedSort::StableSortPairs`, `DeviceSegmentedRadixSort::SortPairs`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::segmented_sort` | yes: `net::properties::segmented_sort` | stable in each segment: `algorithms::segments::segmented_sort::equal_keys_stay_in_their_order` |
+///
+/// CUB: `DeviceSegmentedSort::StableSortPairs`, `DeviceSegmentedRadixSort::SortPairs`. Differences: any [`Comparator`]; balanced, however
+/// long a segment is; segments one after the other.
 ///
 /// # Errors
 /// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `keys` and `values` have different lengths, and the errors of

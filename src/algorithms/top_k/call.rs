@@ -29,7 +29,12 @@ algorithm! {
 ///
 /// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::top_k<MyKey, Greater>);`.
 ///
-/// CUB: `DeviceTopK::MaxKeys`, `MinKeys`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::top_k` | yes: `net::properties::top_k` | sorted: `net::properties::top_k` |
+///
+/// CUB: `DeviceTopK::MaxKeys`, `MinKeys`. Differences: sorted; [`kernels::top_k_rows`](fn@crate::kernels::top_k_rows) finds those of each
+/// row.
 ///
 /// ```
 /// use kernel_primitives::algorithms::top_k;
@@ -126,7 +131,11 @@ algorithm! {
 /// Ready for numbers with `counting(0u32, len)`. For others, write `instantiate!(kernel_primitives::algorithms::top_k_pairs<MyKey, u32,
 /// Greater>);`.
 ///
-/// CUB: `DeviceTopK::MaxPairs`, `MinPairs`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::top_k` | yes: `net::properties::top_k` | sorted; of equal keys those that come first in the input: `net::properties::top_k` |
+///
+/// CUB: `DeviceTopK::MaxPairs`, `MinPairs`. Differences: sorted, and of equal keys the first.
 ///
 /// ```
 /// use kernel_primitives::algorithms::top_k_pairs;

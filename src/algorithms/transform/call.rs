@@ -29,7 +29,14 @@ algorithm! {
 /// Ready for numbers with `Identity`, and for pairs of numbers with `of_pair` of `Add`, `Sub` and `Mul`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::transform<f32, MyFn, f32>);`.
 ///
-/// CUB: `DeviceTransform::Transform`. Thrust: `transform`, `copy`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::transform` | yes, but for elementary functions, whose last bits differ: `net::properties::transform` | of the input: `net::properties::transform` |
+///
+/// CUB: `DeviceTransform::Transform`, `DeviceFor`, `DeviceCopy`. Thrust: `transform`, `copy`. Differences: several inputs are zipped, and
+/// several outputs; for a kernel of your own, [`kernels::map_unary`](fn@crate::kernels::map_unary),
+/// [`map_binary`](fn@crate::kernels::map_binary), [`map_ternary`](fn@crate::kernels::map_ternary) and
+/// [`map_any`](fn@crate::kernels::map_any).
 ///
 /// # Errors
 /// Returns [`Error::LengthMismatch`] if `out` is shorter than the input, and the errors of a launch.
@@ -92,8 +99,12 @@ algorithm! {
 ///
 /// Ready for `u64` with `Identity`. For others, write `instantiate!(kernel_primitives::algorithms::generate<MyFn, f32>);`.
 ///
-/// Thrust: `tabulate`, `sequence`, and `generate` with a state that is a function of the index, such as the state of
-/// [`Philox`](crate::thread::Philox).
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::transform` | as `transform` | of the indices: `net::properties::transform` |
+///
+/// CUB: `DeviceFor::Bulk`. Thrust: `tabulate`, `sequence`, and `generate` with a state that is a function of the index, such as the state
+/// of [`Philox`](crate::thread::Philox).
 ///
 /// # Errors
 /// Returns the errors of a launch.
@@ -134,6 +145,10 @@ algorithm! {
 /// ```
 ///
 /// Ready for numbers with indices of `u32`. For others, write `instantiate!(kernel_primitives::algorithms::gather<MyItem, u32, MyItem>);`.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::transform` | yes: `net::properties::transform` | of the indices: `net::properties::transform` |
 ///
 /// Thrust: `gather`.
 ///
@@ -184,6 +199,10 @@ algorithm! {
 ///
 /// Ready for numbers with indices of `u32`. For others, write `instantiate!(kernel_primitives::algorithms::scatter<MyItem, u32>);`.
 ///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes, for places that differ: `net::properties::transform` | yes, for places that differ: `net::properties::transform` | a place that comes twice holds one of its items, unspecified which |
+///
 /// Thrust: `scatter`.
 ///
 /// # Errors
@@ -226,6 +245,12 @@ algorithm! {
 /// Writes one value to all places.
 ///
 /// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::fill<MyItem>);`.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::transform` | yes: `net::properties::transform` | one value |
+///
+/// CUB: `DeviceTransform::Fill`. Thrust: `fill`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::fill;

@@ -24,6 +24,10 @@ algorithm! {
 ///
 /// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::unique<MyItem>);`.
 ///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::unique` | yes: `net::properties::unique` | of the runs: `net::properties::unique` |
+///
 /// CUB: `DeviceSelect::Unique`. Thrust: `unique_copy`.
 ///
 /// ```
@@ -69,10 +73,16 @@ algorithm! {
 /// Keeps the first key of each run of equal keys, and its value. `out_keys` and `out_values` receive these, in the order of the input, and
 /// `count[0]` their number.
 ///
-/// Otherwise this works as [`unique`]. CUB: `DeviceSelect::UniqueByKey`. Thrust: `unique_by_key_copy`.
+/// Otherwise this works as [`unique`].
 ///
 /// Ready for keys of `i32`, `i64`, `u32` and `u64` with values of any numbers. For others, write
 /// `instantiate!(kernel_primitives::algorithms::unique_by_key<MyKey, MyValue>);`.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::unique` | yes: `net::properties::unique` | of the runs: `net::properties::unique` |
+///
+/// CUB: `DeviceSelect::UniqueByKey`. Thrust: `unique_by_key_copy`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::unique_by_key;
