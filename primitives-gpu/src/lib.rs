@@ -77,7 +77,7 @@ pub use half::{bf16, f16};
 pub use input::Input;
 pub use output::Output;
 #[doc(hidden)]
-pub use primitives_macros::{__group, __shipped, __shipped_rows};
+pub use primitives_macros::{__algorithm_note, __group, __shipped, __shipped_rows};
 pub use primitives_macros::{Element, KernelParam, device_function, instantiate, kernel};
 pub use simt::{Block, Dim3};
 pub use view::{Global, GlobalMut, Shared};

@@ -68,6 +68,7 @@ mod instance;
 mod instantiate;
 mod kernel;
 mod names;
+mod note;
 mod product;
 mod row;
 mod shipped;
@@ -367,6 +368,13 @@ pub fn instantiate(input: TokenStream) -> TokenStream {
 #[proc_macro]
 pub fn __group(input: TokenStream) -> TokenStream {
     finish(group::expand(input.into(), &Environment::read()))
+}
+
+/// The trait of an algorithm, from its row of the table. Its error shows the line that makes the kernels.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __algorithm_note(input: TokenStream) -> TokenStream {
+    finish(note::expand(input.into()))
 }
 
 /// The library's own instantiations, as a table of algorithms with types and operators.

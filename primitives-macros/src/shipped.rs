@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use proc_macro2::{Group, Ident, TokenStream, TokenTree};
-use quote::{ToTokens, format_ident, quote};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{Error, Result, TypePath};
 
 use crate::environment::Environment;
@@ -44,8 +44,9 @@ pub(crate) fn expand(input: TokenStream, environment: &Environment) -> Result<To
         });
     }
     // All kernels by their names, in the order of the table, and those that stand for them. What one line shares is shared in all.
-    let (mut kernels, mut order) = (HashMap::new(), Vec::new());
+    let (mut kernels, mut order, mut checks) = (HashMap::new(), Vec::new(), Vec::new());
     for ready in table.ready()? {
+        checks.extend(check(&rows, &ready));
         for (own, other) in kernels_of(&rows, &ready)? {
             let (name, other_name) = (names::shown(own.to_token_stream()), names::shown(other.to_token_stream()));
             let shared = (name != other_name).then_some((other, other_name));
@@ -85,7 +86,27 @@ pub(crate) fn expand(input: TokenStream, environment: &Environment) -> Result<To
             }
         });
     }
+    tokens.extend(quote! {
+        #[cfg(not(target_arch = "nvptx64"))]
+        const _: () = {
+            #[allow(dead_code)]
+            fn ready() {
+                #(#checks)*
+            }
+        };
+    });
     Ok(tokens)
+}
+
+/// A statement that compiles only if the trait of the algorithm holds for the arguments of a line: calls with them find their kernels.
+fn check(rows: &HashMap<String, Row>, ready: &Ready) -> Option<TokenStream> {
+    let Ready { is_kernel, name, arguments, .. } = ready;
+    let (first, others) = arguments.split_first().filter(|_| !is_kernel)?;
+    let implemented = &rows[&name.to_string()].implemented;
+    // An error then shows the line of the table.
+    Some(quote_spanned! {name.span()=>
+        let _ = <#first as ::kernel_primitives::algorithms::#implemented<#(#others,)* ()>>::kernels;
+    })
 }
 
 /// The kernels of a line, for its arguments and for what stands for them.
@@ -208,6 +229,22 @@ mod tests {
         assert_eq!(text.matches("ptx-kernel").count(), 2, "{text}");
         let shared = "< last < u32 > as :: kernel_primitives :: __private :: Instantiated < () >> :: info ()";
         assert!(text.contains("Instantiated < () > for last < f32 >") && text.contains(shared), "{text}");
+    }
+
+    #[test]
+    fn the_trait_is_checked_for_each_type_and_not_for_what_stands_for_it() {
+        let text = text(quote! {
+            moved = { f32: u32 };
+            for T in [u8], V in [f32, u32] as moved { sort<T, V> }
+            for V in [f32] as moved share { last<V> }
+        });
+        let text = text.unwrap();
+        for value in ["f32", "u32"] {
+            let check =
+                format!("let _ = < u8 as :: kernel_primitives :: algorithms :: Sort < {value} , () >> :: kernels ;");
+            assert_eq!(text.matches(&check).count(), 1, "{text}");
+        }
+        assert_eq!(text.matches(":: kernels ;").count(), 2, "{text}");
     }
 
     #[test]

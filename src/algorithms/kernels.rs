@@ -1,6 +1,7 @@
 //! The traits of the algorithms. Each trait says for which types an algorithm has kernels.
 
-/// Declares the trait of an algorithm. The table of kernels says which kernels it is made of. The note shows the line that makes them.
+/// Declares the trait of an algorithm. The table of kernels says which kernels it is made of. The error of a call without them shows the line
+/// that makes them, which `__algorithm_note!` writes from the parameters in the table.
 ///
 /// The last parameter of the trait is a tag, which calls infer. The library's own kernels have the tag `()`. `instantiate!` makes more
 /// kernels, in any crate, each with a tag of its own.
@@ -9,8 +10,8 @@
 /// is not known. So the compiler waits for the argument, and does not choose the functor of the only kernels that there are. With one such
 /// implementation, the compiler would choose [`Nothing`], so there are two.
 macro_rules! algorithm {
-    ($(#[$doc:meta])* $name:ident, $note:literal) => {
-        crate::__algorithm! { $name __algorithm_trait { { $(#[$doc])* } $note } }
+    ($(#$doc:tt)* $name:ident) => {
+        crate::__algorithm! { $name __algorithm_note { { $(#$doc)* } $name } }
     };
 }
 pub(super) use algorithm;

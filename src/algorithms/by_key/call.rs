@@ -17,7 +17,7 @@ use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
 
 algorithm! {
     /// Keys, values and operators that [`reduce_by_key`] has kernels for.
-    reduce_by_key, "write `instantiate!(kernel_primitives::algorithms::reduce_by_key<{Self}, {V}, {R}>);` in your kernel module"
+    reduce_by_key
 }
 
 /// Combines the values of each run of equal keys with `op`. `out_keys` receives the key of each run, `out_values` the combined values of
@@ -37,6 +37,10 @@ algorithm! {
 ///
 /// Ready for keys of `i32`, `i64`, `u32` and `u64` and numbers with `Add`; with `Min` and `Max` for keys of `i32` and `u32`. For others,
 /// write `instantiate!(kernel_primitives::algorithms::reduce_by_key<MyKey, f32, Max>);`.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::bits` | yes: `net::bits` | of each run: `algorithms::segments::by_key::an_operator_that_does_not_commute_keeps_the_order_sanitize` |
 ///
 /// CUB: `DeviceReduce::ReduceByKey`. Thrust: `reduce_by_key`.
 ///
@@ -106,7 +110,7 @@ where
 
 algorithm! {
     /// Items and lengths that [`run_length_encode`] has kernels for.
-    run_length_encode, "write `instantiate!(kernel_primitives::algorithms::run_length_encode<{Self}, {L}>);` in your kernel module"
+    run_length_encode
 }
 
 /// Counts the items of each run of equal items. `items` receives the first item of each run, `lengths` the number of items of each run,
@@ -117,6 +121,10 @@ algorithm! {
 ///
 /// Ready for numbers with lengths of `u32`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::run_length_encode<MyItem, u64>);`.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::by_key` | yes: `net::properties::by_key` | of the runs: `net::properties::by_key` |
 ///
 /// CUB: `DeviceRunLengthEncode::Encode`.
 ///
@@ -176,7 +184,7 @@ where
 
 algorithm! {
     /// Keys, values and operators that [`inclusive_scan_by_key`] has kernels for.
-    inclusive_scan_by_key, "write `instantiate!(kernel_primitives::algorithms::inclusive_scan_by_key<{Self}, {V}, {R}>);` in your kernel module"
+    inclusive_scan_by_key
 }
 
 /// Combines, for each item, the values of its run of equal keys up to and including its own. This is a scan that starts again with each
@@ -189,6 +197,10 @@ algorithm! {
 ///
 /// Ready for keys of `i32`, `i64`, `u32` and `u64` and numbers with `Add`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::inclusive_scan_by_key<MyKey, f32, Max>);`.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::bits` | yes: `net::bits` | of each run: `algorithms::segments::by_key::an_operator_that_does_not_commute_keeps_the_order_sanitize` |
 ///
 /// CUB: `DeviceScan::InclusiveScanByKey`. Thrust: `inclusive_scan_by_key`.
 ///
@@ -233,14 +245,20 @@ where
 
 algorithm! {
     /// Keys, values and operators that [`exclusive_scan_by_key`] has kernels for.
-    exclusive_scan_by_key, "write `instantiate!(kernel_primitives::algorithms::exclusive_scan_by_key<{Self}, {V}, {R}>);` in your kernel module"
+    exclusive_scan_by_key
 }
 
 /// Combines, for each item, `first` and the values that come before it in its run of equal keys. The first item of each run gets `first`.
 ///
-/// Otherwise this works as [`inclusive_scan_by_key`]. CUB: `DeviceScan::ExclusiveScanByKey`.
+/// Otherwise this works as [`inclusive_scan_by_key`].
 ///
 /// Ready for the same types. For others, write `instantiate!(kernel_primitives::algorithms::exclusive_scan_by_key<MyKey, f32, Max>);`.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::bits` | yes: `net::bits` | of each run: `algorithms::segments::by_key::an_operator_that_does_not_commute_keeps_the_order_sanitize` |
+///
+/// CUB: `DeviceScan::ExclusiveScanByKey`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::exclusive_scan_by_key;

@@ -13,7 +13,7 @@ use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
 
 algorithm! {
     /// Inputs and functions that [`adjacent_difference`] has kernels for.
-    adjacent_difference, "write `instantiate!(kernel_primitives::algorithms::adjacent_difference<{Self}, {F}>);` in your kernel module"
+    adjacent_difference
 }
 
 /// Applies a function to each item and its predecessor: `out[i] = f(x[i], x[i - 1])`, and `out[0] = x[0]`.
@@ -25,7 +25,11 @@ algorithm! {
 ///
 /// Ready for numbers with `Sub`. For others, write `instantiate!(kernel_primitives::algorithms::adjacent_difference<f32, MyFn>);`.
 ///
-/// CUB: `DeviceAdjacentDifference::SubtractLeftCopy`. Thrust: `adjacent_difference`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::scan` | yes: `net::properties::scan` | of the input: `net::properties::scan` |
+///
+/// CUB: `DeviceAdjacentDifference::SubtractLeftCopy`. Thrust: `adjacent_difference`. Differences: to the left, out of place.
 ///
 /// ```
 /// use kernel_primitives::algorithms::adjacent_difference;

@@ -11,6 +11,8 @@ mod chain;
 #[cfg(not(target_arch = "nvptx64"))]
 mod generated;
 pub(crate) mod kernel;
+#[cfg(not(target_arch = "nvptx64"))]
+mod launches;
 pub(crate) mod lines;
 #[cfg(not(target_arch = "nvptx64"))]
 mod passes;

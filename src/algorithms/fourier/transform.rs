@@ -3,23 +3,23 @@
 use std::any::TypeId;
 
 use super::generated::launch::Apart;
-use super::passes::Pass;
+use super::launches::{Work, area_bytes};
 use super::plan::FftPlan;
 use crate::__algorithms::*;
-use crate::__private::{Again, AgainMut, Entry};
+use crate::__private::{Again, AgainMut};
 use crate::algorithms::kernels::algorithm;
-use crate::algorithms::run::{Memory, Run, bytes_of, check_device, check_output};
+use crate::algorithms::run::{Run, check_device, check_output};
 use crate::element::FftFloat;
 use crate::functor::{Identity, RealPart, UnaryFn};
 use crate::input::{Source, Span};
-use crate::kernels::device::{self, FftPass};
+use crate::kernels::device;
 use crate::output::{Sink, SpanMut};
-use crate::{BufferSliceMut, Complex, ConvertTo, Dims, Error, InputArg, KernelParam, OutputArg, Result, Stream};
+use crate::{BufferSliceMut, Complex, ConvertTo, Error, InputArg, KernelParam, OutputArg, Result};
 
 algorithm! {
     /// Inputs, functions and outputs that [`fft`], its inverse and its real forms have kernels for. `Self` is the type of the parts of a
     /// complex number.
-    fft, "write `instantiate!(kernel_primitives::algorithms::fft<{Self}, {S}, {F}, {O}>);` in your kernel module"
+    fft
 }
 
 /// The kind of a transform.
@@ -61,7 +61,15 @@ pub enum FftKind {
 /// Ready for `f32` and `f64`: complex and real inputs, complex outputs. For others, such as a window or a function, write
 /// `instantiate!(kernel_primitives::algorithms::fft<f32, MyInput, MyFn, MyOutput>);`.
 ///
-/// Peers: cuFFT's `cufftExecC2C`, VkFFT. FFTW: `fftw_plan_many_dft`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `fourier::transforms::a_transform_has_the_same_bits_on_every_run` | of one [path](crate::algorithms::FftPlan::path), if blocks have as much shared memory; generated kernels on GPUs of one model, whole or in slices of one size, with [exceptions](crate::algorithms::fft) for rows of 2^24 numbers: `fourier::transforms::a_transform_has_the_same_bits_on_every_run` | fixed by the plan |
+///
+/// cuFFT: `cufftPlanMany`, `cufftExecC2C`, `cufftExecZ2Z`. Differences: by a kept [`FftPlan`]; any axes of an array, any length; inputs may
+/// be computed, and [`fft_by`] applies a function to results; [`FftChain`](crate::algorithms::FftChain) takes expressions before, between
+/// and after transforms, as cuFFT's callbacks do.
+///
+/// Other peers: VkFFT, and FFTW's `fftw_plan_many_dft`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{FftPlan, fft};
@@ -99,6 +107,12 @@ where
 ///
 /// Otherwise this works as [`fft`]. To make it the inverse of [`fft`], [scale](FftPlan::scaled) its results by `1 / n`.
 ///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::fourier` | as `fft` | as `fft` |
+///
+/// cuFFT: `cufftPlanMany`, `cufftExecC2C`, `cufftExecZ2Z`.
+///
 /// # Errors
 /// Returns the errors of [`fft`].
 pub fn ifft<'a, T, I, S, A, O, Tag>(run: impl Into<Run<'a>>, plan: &FftPlan<T>, x: I, out: A) -> Result<()>
@@ -118,6 +132,12 @@ where
 /// from the end. `out` has the plan's [half shape](FftPlan::half_shape). Otherwise this works as [`fft`].
 ///
 /// Ready for `f32` and `f64`.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::fourier` | as `fft` | as `fft` |
+///
+/// cuFFT: `cufftExecR2C`, `cufftExecD2Z`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{FftPlan, irfft, rfft};
@@ -160,6 +180,12 @@ where
 ///
 /// Ready for `f32` and `f64`.
 ///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::fourier` | as `fft` | as `fft` |
+///
+/// cuFFT: `cufftExecC2R`, `cufftExecZ2D`.
+///
 /// # Errors
 /// Returns the errors of [`fft`]. The input needs as many numbers as the half shape has.
 pub fn irfft<'a, T, I, S, A, O, Tag>(run: impl Into<Run<'a>>, plan: &FftPlan<T>, x: I, out: A) -> Result<()>
@@ -177,6 +203,12 @@ where
 ///
 /// With [`NormSquared`](crate::functor::NormSquared), results are the power spectrum. Otherwise this works as [`fft`], [`ifft`], [`rfft`]
 /// and [`irfft`]. With [`FftKind::RealForward`], imaginary parts of the input must be zero.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::fourier` | as `fft` | as `fft` |
+///
+/// cuFFT: `cufftPlanMany`, `cufftExecC2C`, `cufftExecZ2Z`.
 ///
 /// # Errors
 /// Returns the errors of [`fft`].
@@ -269,6 +301,12 @@ fn in_memory<T: FftFloat, S: Source, F: 'static, O: Sink>(kind: FftKind) -> Opti
 ///
 /// `data` has as many numbers as the plan's shape. The passes and the temporary memory are those of [`fft`].
 ///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::fourier` | as `fft` | as `fft` |
+///
+/// cuFFT: `cufftPlanMany`, `cufftExecC2C`, `cufftExecZ2Z`.
+///
 /// ```
 /// use kernel_primitives::algorithms::{FftPlan, fft_in_place};
 /// use kernel_primitives::{Complex, Device};
@@ -295,6 +333,12 @@ pub fn fft_in_place<'a, 'd, T: InPlace>(
 
 /// Computes [`ifft`], and replaces the array by its transforms; see [`fft_in_place`].
 ///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::fourier` | as `fft` | as `fft` |
+///
+/// cuFFT: `cufftPlanMany`, `cufftExecC2C`, `cufftExecZ2Z`.
+///
 /// # Errors
 /// Returns the errors of [`fft`].
 pub fn ifft_in_place<'a, 'd, T: InPlace>(
@@ -303,15 +347,6 @@ pub fn ifft_in_place<'a, 'd, T: InPlace>(
     data: impl Into<BufferSliceMut<'d, Complex<T>>>,
 ) -> Result<()> {
     T::transform(run.into(), plan, FftKind::Inverse, data.into())
-}
-
-/// The lengths of the two temporary arrays. The passes before the last one write them in turn.
-fn area_lens(before: &[Pass]) -> [usize; 2] {
-    [0, 1].map(|first| before.iter().skip(first).step_by(2).map(|pass| pass.output_len).max().unwrap_or(0))
-}
-
-fn area_bytes<T: FftFloat>(before: &[Pass]) -> [usize; 2] {
-    area_lens(before).map(bytes_of::<Complex<T>>)
 }
 
 fn check_input(name: &str, items: usize, len: usize) -> Result<()> {
@@ -325,79 +360,6 @@ fn check_input(name: &str, items: usize, len: usize) -> Result<()> {
         second: "the input".into(),
         second_len: len,
     })
-}
-
-/// The kernels for lines of any length, and those for powers of two.
-type Kernels<T, S, F, O> = (Entry<fft_lines<T, S, F, O, false>>, Entry<fft_lines<T, S, F, O, true>>);
-
-/// The kernels of passes from one temporary array to the other.
-type Between<T> = Kernels<T, Span<Complex<T>>, Identity, SpanMut<Complex<T>>>;
-
-/// A transform under way.
-struct Work<'a, T> {
-    stream: &'a Stream,
-    plan: &'a FftPlan<T>,
-    kind: FftKind,
-}
-
-impl<T: FftFloat> Work<'_, T> {
-    fn dims(&self, pass: &Pass) -> Dims {
-        let blocks = pass.lines.div_ceil(pass.lines_of_block);
-        Dims::for_blocks(blocks).block(pass.threads() as u32).shared_bytes(pass.shared_bytes(self.plan.limits()))
-    }
-
-    fn parameters(&self, pass: &Pass, is_last: bool) -> FftPass<T> {
-        let scale = if is_last { self.plan.scale(self.kind) } else { T::ONE };
-        pass.parameters(scale, |part| self.plan.place(part))
-    }
-
-    /// The last pass, and those before it.
-    fn passes(&self) -> (&Pass, &[Pass]) {
-        self.plan.passes(self.kind).split_last().expect("an axis has a pass")
-    }
-
-    /// Launches the passes before the last one, of which there is at least one, and returns the temporary array that the last one reads.
-    fn launch_before<'m, S>(
-        &self,
-        memory: &'m mut Memory<'_>,
-        first: Kernels<T, S, Identity, SpanMut<Complex<T>>>,
-        between: Between<T>,
-        x: impl InputArg<S>,
-    ) -> Result<BufferSliceMut<'m, Complex<T>>>
-    where
-        S: Source<Item: ConvertTo<Complex<T>>>,
-    {
-        let (_, before) = self.passes();
-        let (mut parts, [even, odd]) = (memory.parts(), area_lens(before));
-        let (mut to, mut from) = (parts.take::<Complex<T>>(even)?, parts.take::<Complex<T>>(odd)?);
-        self.launch(first, &before[0], false, x, Identity, &mut to)?;
-        for pass in &before[1..] {
-            std::mem::swap(&mut from, &mut to);
-            self.launch(between, pass, false, &from, Identity, &mut to)?;
-        }
-        Ok(to)
-    }
-
-    fn launch<S, F, O>(
-        &self,
-        (kernel, powers): Kernels<T, S, F, O>,
-        pass: &Pass,
-        is_last: bool,
-        x: impl InputArg<S>,
-        f: F,
-        out: impl OutputArg<O>,
-    ) -> Result<()>
-    where
-        S: Source<Item: ConvertTo<Complex<T>>>,
-        F: UnaryFn<Complex<T>> + KernelParam,
-        O: Sink<Item = F::Output>,
-    {
-        let (dims, parameters, table) = (self.dims(pass), self.parameters(pass, is_last), &self.plan.table);
-        if pass.line.is_power() {
-            return device::fft_lines::launch_entry(powers, self.stream, dims, x, out, f, parameters, table);
-        }
-        device::fft_lines::launch_entry(kernel, self.stream, dims, x, out, f, parameters, table)
-    }
 }
 
 mod sealed {

@@ -15,7 +15,7 @@ use crate::{BufferSlice, BufferSliceMut, ConvertTo, Dims, Element, Error, InputA
 
 algorithm! {
     /// Inputs and counts that [`histogram_even`] has kernels for.
-    histogram_even, "write `instantiate!(kernel_primitives::algorithms::histogram_even<{Self}, {C}>);` in your kernel module"
+    histogram_even
 }
 
 /// Counts the items in each of `counts.len()` bins of equal width. The bins divide the range from `low`, which is included, to `high`,
@@ -33,7 +33,11 @@ algorithm! {
 ///
 /// Ready for numbers with counts of `u32`. For others, write `instantiate!(kernel_primitives::algorithms::histogram_even<f32, u64>);`.
 ///
-/// CUB: `DeviceHistogram::HistogramEven`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::histogram` | yes: `net::properties::histogram` | of the bins: `net::properties::histogram` |
+///
+/// CUB: `DeviceHistogram::HistogramEven`. Differences: one channel.
 ///
 /// ```
 /// use kernel_primitives::algorithms::histogram_even;
@@ -84,7 +88,7 @@ where
 
 algorithm! {
     /// Inputs and counts that [`histogram_ranges`] has kernels for.
-    histogram_ranges, "write `instantiate!(kernel_primitives::algorithms::histogram_ranges<{Self}, {C}>);` in your kernel module"
+    histogram_ranges
 }
 
 /// Counts the items in each of the bins between levels. `counts[i]` is the number of items from `levels[i]`, which is included, to
@@ -96,7 +100,11 @@ algorithm! {
 ///
 /// Ready for the same types. For others, write `instantiate!(kernel_primitives::algorithms::histogram_ranges<f32, u64>);`.
 ///
-/// CUB: `DeviceHistogram::HistogramRange`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::histogram` | yes: `net::properties::histogram` | of the bins: `net::properties::histogram` |
+///
+/// CUB: `DeviceHistogram::HistogramRange`. Differences: one channel.
 ///
 /// ```
 /// use kernel_primitives::algorithms::histogram_ranges;

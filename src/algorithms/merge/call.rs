@@ -15,7 +15,7 @@ use crate::{BufferSliceMut, Dims, Element, InputArg, KernelParam, Result, Stream
 
 algorithm! {
     /// Inputs and orders that [`merge`] has kernels for.
-    merge, "write `instantiate!(kernel_primitives::algorithms::merge<{Self}, {T}, {C}>);` in your kernel module"
+    merge
 }
 
 /// Merges two sorted inputs into one. The merge is stable: equal items keep their order within each input, and those of `a` come before
@@ -30,6 +30,10 @@ algorithm! {
 ///
 /// Ready for numbers with `Less` and `Greater`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::merge<MyItem, MyItem, MyOrder>);`.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::merge` | yes: `net::properties::merge` | stable, of equal items the first input's first: `algorithms::sorts::merge::equal_items_of_the_first_come_first_and_stay_in_order` |
 ///
 /// CUB: `DeviceMerge::MergeKeys`. Thrust: `merge`.
 ///
@@ -83,7 +87,7 @@ where
 
 algorithm! {
     /// Keys, values and orders that [`merge_pairs`] has kernels for.
-    merge_pairs, "write `instantiate!(kernel_primitives::algorithms::merge_pairs<{Self}, {T}, {X}, {Y}, {C}>);` in your kernel module"
+    merge_pairs
 }
 
 /// Merges two inputs that are sorted by their keys. Each key has a value, which moves with it. The merge is stable. Otherwise this works as
@@ -91,6 +95,10 @@ algorithm! {
 ///
 /// Ready for numbers with values of `i32`, `u32` and `f32`, with `Less` and `Greater`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::merge_pairs<MyKey, MyKey, u32, u32, MyOrder>);`.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::merge` | yes: `net::properties::merge` | stable, of equal keys the first input's first: `algorithms::sorts::merge::equal_items_of_the_first_come_first_and_stay_in_order` |
 ///
 /// CUB: `DeviceMerge::MergePairs`. Thrust: `merge_by_key`.
 ///

@@ -14,7 +14,7 @@ use crate::{BufferSlice, BufferSliceMut, Dims, Element, InputArg, KernelParam, R
 
 algorithm! {
     /// Inputs and orders that [`sort_by`] has kernels for.
-    sort_by, "write `instantiate!(kernel_primitives::algorithms::sort_by<{Self}, {C}>);` in your kernel module"
+    sort_by
 }
 
 /// Sorts items by any comparator. The sort is stable.
@@ -31,7 +31,11 @@ algorithm! {
 ///
 /// Ready for numbers with `Less` and `Greater`. For others, write `instantiate!(kernel_primitives::algorithms::sort_by<MyItem, MyOrder>);`.
 ///
-/// CUB: `DeviceMergeSort::StableSortKeysCopy`. Thrust: `stable_sort`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::sort` | yes: `net::properties::sort` | stable: `algorithms::sorts::merge_sort::equal_keys_stay_in_their_order` |
+///
+/// CUB: `DeviceMergeSort::StableSortKeysCopy`. Thrust: `stable_sort`. Differences: any [`Comparator`], always stable, out of place.
 ///
 /// ```
 /// use kernel_primitives::algorithms::sort_by;
@@ -120,7 +124,7 @@ where
 
 algorithm! {
     /// Keys, values and orders that [`sort_pairs_by`] has kernels for.
-    sort_pairs_by, "write `instantiate!(kernel_primitives::algorithms::sort_pairs_by<{Self}, {X}, {C}>);` in your kernel module"
+    sort_pairs_by
 }
 
 /// Sorts pairs of a key and a value by the keys, with any comparator. The sort is stable. Otherwise this works as [`sort_by`].
@@ -132,7 +136,12 @@ algorithm! {
 /// Ready for numbers with values of `i32`, `u32` and `f32`, with `Less` and `Greater`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::sort_pairs_by<MyKey, u32, MyOrder>);`.
 ///
-/// CUB: `DeviceMergeSort::StableSortPairs`, `SortPairsCopy`. Thrust: `stable_sort_by_key`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::sort` | yes: `net::properties::sort` | stable: `algorithms::sorts::merge_sort::equal_keys_stay_in_their_order` |
+///
+/// CUB: `DeviceMergeSort::StableSortPairs`, `SortPairsCopy`. Thrust: `stable_sort_by_key`. Differences: any [`Comparator`], always stable,
+/// out of place.
 ///
 /// ```
 /// use kernel_primitives::algorithms::sort_pairs_by;

@@ -15,7 +15,7 @@ use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
 
 algorithm! {
     /// Inputs and reductions that [`reduce`] has kernels for.
-    reduce, "write `instantiate!(kernel_primitives::algorithms::reduce<{Self}, {R}>);` in your kernel module"
+    reduce
 }
 
 /// Reduces all items to one result: `out[0]` is the reduction by `op`. For an empty input, it is the result that `op` gives for no items.
@@ -36,7 +36,12 @@ algorithm! {
 /// Ready for numbers with `Sum`, `Prod`, `Mean`, `MinOf`, `MaxOf`, `ArgMin` and `ArgMax`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::reduce<f32, MyReduction>);`.
 ///
-/// CUB: `DeviceReduce::Reduce`, `Sum`, `Min`, `ArgMin`, `TransformReduce`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::bits` | yes: `net::bits`, `algorithms::reduce::sums_of_floats_have_the_same_bits_on_every_device` | fixed by the number of items; the operator must be commutative |
+///
+/// CUB: `DeviceReduce::Reduce`, `Sum`, `Min`, `Max`, `ArgMin`, `ArgMax`, `TransformReduce`. Differences: any commutative [`Reduction`]; the
+/// same bits on every run and device.
 ///
 /// ```
 /// use kernel_primitives::algorithms::reduce;

@@ -16,7 +16,7 @@ use crate::{BufferSlice, BufferSliceMut, Dims, Element, InputArg, KernelParam, R
 
 algorithm! {
     /// Inputs and operators that [`inclusive_scan`] has kernels for.
-    inclusive_scan, "write `instantiate!(kernel_primitives::algorithms::inclusive_scan<{Self}, {R}>);` in your kernel module"
+    inclusive_scan
 }
 
 /// Combines, for each item, all items up to and including it: `out[i] = x[0] op … op x[i]`.
@@ -36,7 +36,11 @@ algorithm! {
 /// Ready for numbers with `Add`, `Min` and `Max`. For others, write `instantiate!(kernel_primitives::algorithms::inclusive_scan<MyItem,
 /// MyReducer>);`.
 ///
-/// CUB: `DeviceScan::InclusiveScan`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::bits` | yes: `algorithms::scan::scans_of_floats_have_the_same_bits_on_every_device_and_run` | of the input; the operator need not commute: `algorithms::scan::an_operator_that_does_not_commute_keeps_the_order_sanitize` |
+///
+/// CUB: `DeviceScan::InclusiveScan`, `InclusiveSum`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::inclusive_scan;
@@ -108,14 +112,20 @@ where
 
 algorithm! {
     /// Inputs and operators that [`exclusive_scan`] has kernels for.
-    exclusive_scan, "write `instantiate!(kernel_primitives::algorithms::exclusive_scan<{Self}, {R}>);` in your kernel module"
+    exclusive_scan
 }
 
 /// Combines, for each item, `first` and all items before it: `out[0] = first`, `out[i] = first op x[0] op … op x[i - 1]`.
 ///
-/// Otherwise this works as [`inclusive_scan`]. CUB: `DeviceScan::ExclusiveScan`.
+/// Otherwise this works as [`inclusive_scan`].
 ///
 /// Ready for numbers with `Add`. For others, write `instantiate!(kernel_primitives::algorithms::exclusive_scan<MyItem, MyReducer>);`.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::bits` | yes: `algorithms::pipeline::sums_of_floats_have_the_same_bits_for_any_number_of_blocks` | as `inclusive_scan` |
+///
+/// CUB: `DeviceScan::ExclusiveScan`, `ExclusiveSum`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::exclusive_scan;

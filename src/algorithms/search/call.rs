@@ -14,7 +14,7 @@ use crate::{BufferSliceMut, InputArg, Ordered, Result};
 
 algorithm! {
     /// Inputs and queries that [`lower_bound`] has kernels for.
-    lower_bound, "write `instantiate!(kernel_primitives::algorithms::lower_bound<{Self}, {Q}>);` in your kernel module"
+    lower_bound
 }
 
 /// Finds, for each query, the first place in `sorted` where it could be inserted without breaking the order: `positions[i]` is the number
@@ -27,6 +27,10 @@ algorithm! {
 /// ascend too, they find most of what they read in a cache. No temporary memory.
 ///
 /// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::lower_bound<f32, Counting<f32>>);`.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::search` | yes: `net::properties::search` | of the queries: `net::properties::search` |
 ///
 /// Thrust: `lower_bound` of many values.
 ///
@@ -68,16 +72,21 @@ where
 
 algorithm! {
     /// Inputs and queries that [`upper_bound`] has kernels for.
-    upper_bound, "write `instantiate!(kernel_primitives::algorithms::upper_bound<{Self}, {Q}>);` in your kernel module"
+    upper_bound
 }
 
 /// Finds, for each query, the last place in `sorted` where it could be inserted without breaking the order: `positions[i]` is the number of
 /// items that are not greater than `queries[i]`.
 ///
-/// Otherwise this works as [`lower_bound`], except that a query that is NaN gives the number of items. Thrust: `upper_bound` of many
-/// values.
+/// Otherwise this works as [`lower_bound`], except that a query that is NaN gives the number of items.
 ///
 /// Ready for the same types. For others, write `instantiate!(kernel_primitives::algorithms::upper_bound<f32, Counting<f32>>);`.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::search` | yes: `net::properties::search` | of the queries: `net::properties::search` |
+///
+/// Thrust: `upper_bound` of many values.
 ///
 /// # Errors
 /// Returns the errors of [`lower_bound`].

@@ -24,7 +24,7 @@ const SEGMENTS: usize = 8192;
 
 algorithm! {
     /// Inputs, offsets and reductions that [`segmented_reduce`] has kernels for.
-    segmented_reduce, "write `instantiate!(kernel_primitives::algorithms::segmented_reduce<{Self}, {O}, {R}>);` in your kernel module"
+    segmented_reduce
 }
 
 /// Reduces each segment to one result: `out[i]` is the reduction of `x[offsets[i]..offsets[i + 1]]` by `op`. For an empty segment, it is
@@ -49,7 +49,12 @@ algorithm! {
 /// Ready for numbers with offsets of `u32`, with `Sum`, `MinOf` and `MaxOf`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::segmented_reduce<f32, u64, MyReduction>);`.
 ///
-/// CUB: `DeviceSegmentedReduce::Reduce`, `Sum`, `Min`, `Max`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::bits` | yes: `net::bits` | fixed by the offsets; the operator must be commutative |
+///
+/// CUB: `DeviceSegmentedReduce::Reduce`, `Sum`, `Min`, `Max`. Differences: any commutative [`Reduction`]; balanced, however long a segment
+/// is; segments one after the other.
 ///
 /// ```
 /// use kernel_primitives::algorithms::segmented_reduce;
@@ -140,7 +145,7 @@ pub(crate) fn segments_of(algorithm: &str, offsets: usize) -> Result<usize> {
 
 algorithm! {
     /// Inputs, offsets and operators that [`segmented_inclusive_scan`] has kernels for.
-    segmented_inclusive_scan, "write `instantiate!(kernel_primitives::algorithms::segmented_inclusive_scan<{Self}, {O}, {R}>);` in your kernel module"
+    segmented_inclusive_scan
 }
 
 /// Combines, for each item, the items of its segment up to and including it.
@@ -170,7 +175,12 @@ algorithm! {
 /// Ready for numbers with offsets of `u32`, with `Add`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::segmented_inclusive_scan<f32, u32, Max>);`.
 ///
-/// CUB: `DeviceSegmentedScan::InclusiveSegmentedScan`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::bits` | yes: `algorithms::segments::segmented::sums_of_segments_have_the_same_bits_for_any_number_of_blocks`, `algorithms::segments::segmented_warps::sums_of_few_items_have_the_same_bits_on_every_device` | of each segment: `algorithms::segments::segmented::segments_are_scanned_in_order_sanitize`, `algorithms::segments::segmented_warps::lanes_keep_the_order_of_an_operator_that_does_not_commute_sanitize` |
+///
+/// CUB: `DeviceSegmentedScan::InclusiveSegmentedScan`. Differences: segments are those of [`segmented_reduce`]; balanced, except for few
+/// items, of which a block has a long segment.
 ///
 /// ```
 /// use kernel_primitives::algorithms::segmented_inclusive_scan;
@@ -214,14 +224,21 @@ where
 
 algorithm! {
     /// Inputs, offsets and operators that [`segmented_exclusive_scan`] has kernels for.
-    segmented_exclusive_scan, "write `instantiate!(kernel_primitives::algorithms::segmented_exclusive_scan<{Self}, {O}, {R}>);` in your kernel module"
+    segmented_exclusive_scan
 }
 
 /// Combines, for each item, `first` and the items before it in its segment. The first item of each segment gets `first`.
 ///
-/// Otherwise this works as [`segmented_inclusive_scan`]. CUB: `DeviceSegmentedScan::ExclusiveSegmentedScan`.
+/// Otherwise this works as [`segmented_inclusive_scan`].
 ///
 /// Ready for the same types. For others, write `instantiate!(kernel_primitives::algorithms::segmented_exclusive_scan<f32, u32, Max>);`.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::bits` | yes: `net::bits` | of each segment: `algorithms::segments::segmented::segments_are_scanned_in_order_sanitize` |
+///
+/// CUB: `DeviceSegmentedScan::ExclusiveSegmentedScan`. Differences: segments are those of [`segmented_reduce`]; balanced, except for few
+/// items, of which a block has a long segment.
 ///
 /// ```
 /// use kernel_primitives::algorithms::segmented_exclusive_scan;

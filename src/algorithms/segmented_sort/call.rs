@@ -15,7 +15,7 @@ use crate::{BufferSliceMut, ConvertTo, Dims, Element, InputArg, Integer, KernelP
 
 algorithm! {
     /// Inputs, offsets and orders that [`segmented_sort`] has kernels for.
-    segmented_sort, "write `instantiate!(kernel_primitives::algorithms::segmented_sort<{Self}, {O}, {C}>);` in your kernel module"
+    segmented_sort
 }
 
 /// Sorts the items of each segment by any comparator. The sort is stable.
@@ -39,7 +39,13 @@ algorithm! {
 /// Ready for numbers with offsets of `u32`, with `Less` and `Greater`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::segmented_sort<MyItem, u32, MyOrder>);`.
 ///
-/// CUB: `DeviceSegmentedSort::StableSortKeys`, `DeviceSegmentedRadixSort::SortKeys`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::segmented_sort` | yes: `net::properties::segmented_sort` | stable in each segment: `algorithms::segments::segmented_sort::equal_keys_stay_in_their_order` |
+///
+/// CUB: `DeviceSegmentedSort::StableSortKeys`, `DeviceSegmentedRadixSort::SortKeys`. Differences: any [`Comparator`]; balanced, however
+/// long a segment is; segments one after the other; rows of one length that fit a block are for
+/// [`kernels::sort_rows`](fn@crate::kernels::sort_rows).
 ///
 /// ```
 /// use kernel_primitives::algorithms::segmented_sort;
@@ -133,7 +139,7 @@ where
 
 algorithm! {
     /// Keys, values, offsets and orders that [`segmented_sort_pairs`] has kernels for.
-    segmented_sort_pairs, "write `instantiate!(kernel_primitives::algorithms::segmented_sort_pairs<{Self}, {X}, {O}, {C}>);` in your kernel module"
+    segmented_sort_pairs
 }
 
 /// Sorts pairs of a key and a value in each segment by the keys, with any comparator. The sort is stable. Otherwise this works as
@@ -142,7 +148,12 @@ algorithm! {
 /// Ready for keys of `i32`, `i64`, `u32`, `u64`, `f32` and `f64` with values of `i32`, `u32` and `f32`, offsets of `u32`, and `Less` and
 /// `Greater`. For others, write `instantiate!(kernel_primitives::algorithms::segmented_sort_pairs<MyKey, u32, u32, MyOrder>);`.
 ///
-/// CUB: `DeviceSegmentedSort::StableSortPairs`, `DeviceSegmentedRadixSort::SortPairs`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::segmented_sort` | yes: `net::properties::segmented_sort` | stable in each segment: `algorithms::segments::segmented_sort::equal_keys_stay_in_their_order` |
+///
+/// CUB: `DeviceSegmentedSort::StableSortPairs`, `DeviceSegmentedRadixSort::SortPairs`. Differences: any [`Comparator`]; balanced, however
+/// long a segment is; segments one after the other.
 ///
 /// # Errors
 /// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `keys` and `values` have different lengths, and the errors of

@@ -16,7 +16,7 @@ use crate::{BufferSliceMut, ConvertTo, Element, InputArg, KernelParam, Result};
 
 algorithm! {
     /// Inputs and predicates that [`select_if`] has kernels for.
-    select_if, "write `instantiate!(kernel_primitives::algorithms::select_if<{Self}, {P}>);` in your kernel module"
+    select_if
 }
 
 /// Keeps the items for which `predicate` is true. `out` receives them, in the order of the input, and `count[0]` their number.
@@ -30,6 +30,10 @@ algorithm! {
 ///
 /// Ready for numbers with `bind_second` of `LessThan`, `GreaterThan` and `NotEqual`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::select_if<MyItem, MyPredicate>);`.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::select` | yes: `net::properties::select` | of the input: `net::properties::select` |
 ///
 /// CUB: `DeviceSelect::If`. Thrust: `copy_if`, and `remove_if` with the negated predicate.
 ///
@@ -72,15 +76,21 @@ where
 
 algorithm! {
     /// Inputs and flags that [`select_flagged`] has kernels for.
-    select_flagged, "write `instantiate!(kernel_primitives::algorithms::select_flagged<{Self}, {F}>);` in your kernel module"
+    select_flagged
 }
 
 /// Keeps the items whose flags are true. A number is true if it is not 0. If items and flags have different lengths, the call reads as many
 /// of each as the shorter one has.
 ///
-/// Otherwise this works as [`select_if`]. CUB: `DeviceSelect::Flagged`. Thrust: `copy_if` with a stencil.
+/// Otherwise this works as [`select_if`].
 ///
 /// Ready for numbers with flags of `bool`. For others, write `instantiate!(kernel_primitives::algorithms::select_flagged<MyItem, u8>);`.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::select` | yes: `net::properties::select` | of the input: `net::properties::select` |
+///
+/// CUB: `DeviceSelect::Flagged`. Thrust: `copy_if` with a stencil.
 ///
 /// ```
 /// use kernel_primitives::algorithms::select_flagged;
@@ -165,7 +175,7 @@ fn tiles<S: Source>(run: &Run<'_>, len: usize) -> Result<StagedTiles> {
 
 algorithm! {
     /// Inputs and predicates that [`partition`] and [`stable_partition`] have kernels for.
-    partition, "write `instantiate!(kernel_primitives::algorithms::partition<{Self}, {P}>);` in your kernel module"
+    partition
 }
 
 /// Moves the items for which `predicate` is true before the other items. `out` begins with the items for which it is true, in the order of
@@ -177,7 +187,11 @@ algorithm! {
 /// Ready for numbers with `bind_second` of `LessThan`. For others, write `instantiate!(kernel_primitives::algorithms::partition<MyItem,
 /// MyPredicate>);`.
 ///
-/// CUB: `DevicePartition::If`. Thrust: `partition_copy`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::select` | yes: `net::properties::select` | the first part of the input, the second in reverse: `net::properties::select` |
+///
+/// CUB: `DevicePartition::If`. Thrust: `partition_copy`. Differences: [`stable_partition`] keeps the rest in order, too.
 ///
 /// ```
 /// use kernel_primitives::algorithms::partition;
@@ -242,6 +256,10 @@ where
 /// is cleared first, and so is the chain, as for [`select_if`].
 ///
 /// Ready for the same types. For others, write `instantiate!(kernel_primitives::algorithms::partition<MyItem, MyPredicate>);`.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::select` | yes: `net::properties::select` | both parts of the input: `net::properties::select` |
 ///
 /// Thrust: `stable_partition_copy`.
 ///

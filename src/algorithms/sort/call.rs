@@ -19,7 +19,7 @@ mod tests;
 
 algorithm! {
     /// Keys that [`sort_keys`] has kernels for.
-    sort_keys, "write `instantiate!(kernel_primitives::algorithms::sort_keys<{Self}>);` in your kernel module"
+    sort_keys
 }
 
 /// Sorts keys in the total order of [`SortKey`]. The sort is stable.
@@ -34,7 +34,11 @@ algorithm! {
 ///
 /// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::sort_keys<MyKey>);`.
 ///
-/// CUB: `DeviceRadixSort::SortKeys`, `SortKeysDescending`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::sort` | yes: `net::properties::sort` | stable: `algorithms::sorts::sort::a_range_of_bits_is_sorted_and_the_rest_is_not_looked_at` |
+///
+/// CUB: `DeviceRadixSort::SortKeys`, `SortKeysDescending`. Differences: NaN last, and −0 before +0.
 ///
 /// ```
 /// use kernel_primitives::algorithms::sort_keys;
@@ -75,6 +79,12 @@ where
 /// `bits` counts the bits of [`to_sort_bits`](SortKey::to_sort_bits) from the lowest; `0..K::SORT_BITS` is the whole key. Fewer bits take
 /// fewer passes.
 ///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::sort` | yes: `net::properties::sort` | stable: `algorithms::sorts::sort::a_range_of_bits_is_sorted_and_the_rest_is_not_looked_at` |
+///
+/// CUB: `DeviceRadixSort::SortKeys` with `begin_bit` and `end_bit`. Differences: a range of the sort bits.
+///
 /// ```
 /// use kernel_primitives::algorithms::sort_keys_by_bits;
 /// use kernel_primitives::functor::Less;
@@ -111,7 +121,7 @@ where
 
 algorithm! {
     /// Keys and values that [`sort_pairs`] has kernels for.
-    sort_pairs, "write `instantiate!(kernel_primitives::algorithms::sort_pairs<{Self}, {V}>);` in your kernel module"
+    sort_pairs
 }
 
 /// Sorts pairs of a key and a value by the keys. The sort is stable. Otherwise this works as [`sort_keys`].
@@ -121,7 +131,11 @@ algorithm! {
 ///
 /// Ready for keys and values of any numbers. For others, write `instantiate!(kernel_primitives::algorithms::sort_pairs<MyKey, MyValue>);`.
 ///
-/// CUB: `DeviceRadixSort::SortPairs`, `SortPairsDescending`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::sort` | yes: `net::properties::sort` | stable: `algorithms::sorts::sort::pairs_of_any_length_and_kind_keep_the_order_of_equal_keys` |
+///
+/// CUB: `DeviceRadixSort::SortPairs`, `SortPairsDescending`. Differences: NaN last, and −0 before +0.
 ///
 /// ```
 /// use kernel_primitives::algorithms::sort_pairs;
@@ -163,6 +177,12 @@ where
 /// this works as [`sort_pairs`].
 ///
 /// `bits` counts as in [`sort_keys_by_bits`].
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::sort` | yes: `net::properties::sort` | stable: `algorithms::sorts::sort::pairs_of_any_length_and_kind_keep_the_order_of_equal_keys` |
+///
+/// CUB: `DeviceRadixSort::SortPairs` with `begin_bit` and `end_bit`. Differences: a range of the sort bits.
 ///
 /// # Errors
 /// Returns [`Error::SortBits`] if `bits` is not a range of the key's bits, and the errors of [`sort_pairs`].

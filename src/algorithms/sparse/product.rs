@@ -21,7 +21,7 @@ use crate::{BufferSlice, BufferSliceMut, Element, Error, InputArg, KernelParam, 
 algorithm! {
     /// Matrices, vectors and operators that [`spmv`] and [`spmv_by`] have kernels for. `Self` is the type of the matrix's values, `X` the
     /// type of the vector, and `I` the type of offsets and columns.
-    spmv, "write `instantiate!(kernel_primitives::algorithms::spmv<{Self}, {X}, {I}, {R}, {E}>);` in your kernel module"
+    spmv
 }
 
 mod sealed {
@@ -114,7 +114,14 @@ impl<V: Element, I: CsrIndex> SparseMatrix for Planned<V, I> {
 /// Ready for matrices and vectors of `f32` and `f64` with indices of `u32`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::spmv<f16, f32, u64, PlusTimes, Axpby<f32>>);`.
 ///
-/// Peer: cuSPARSE's `cusparseSpMV`. References: Bell and Garland, 2009, for rows; Merrill and Garland, 2016, for the merge path.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `sparse::products::sums_of_floats_have_the_same_bits_on_every_device_and_run` | yes: `sparse::products::sums_of_floats_have_the_same_bits_on_every_device_and_run` | fixed by the matrix and its method; the operator must be commutative |
+///
+/// CUB: `DeviceSpmv`, which CUB has no more. cuSPARSE: `cusparseSpMV`. Differences: any element and index type, any two operators, and an
+/// epilogue in the same kernel, for a [`Csr`] or a [`Sell`].
+///
+/// References: Bell and Garland, 2009, for rows; Merrill and Garland, 2016, for the merge path.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{Csr, spmv};
@@ -160,6 +167,12 @@ where
 ///
 /// Otherwise this works as [`spmv`].
 ///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::sparse` | yes: `net::properties::sparse` | as `spmv` |
+///
+/// CUB: `DeviceSpmv`, which CUB has no more. cuSPARSE: `cusparseSpMV`.
+///
 /// ```
 /// use kernel_primitives::algorithms::{Csr, spmv_by};
 /// use kernel_primitives::functor::{Axpby, PlusTimes};
@@ -204,6 +217,12 @@ where
 ///
 /// With [`Axpby`], this is `y = alpha A x + beta z`; the residual of a linear system is such a product. It costs one more read, of `z`,
 /// than [`spmv`], and no further pass.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::sparse` | yes: `net::properties::sparse` | as `spmv` |
+///
+/// CUB: `DeviceSpmv`, which CUB has no more. cuSPARSE: `cusparseSpMV`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{Csr, spmv_with};

@@ -16,7 +16,7 @@ use crate::{BufferSlice, BufferSliceMut, Element, InputArg, KernelParam, Result}
 algorithm! {
     /// Matrices, vectors and operators that [`spmm`] and [`spmm_by`] have kernels for. `Self` is the type of the matrix's values, `X` the
     /// type of the vectors, and `I` the type of offsets and columns.
-    spmm, "write `instantiate!(kernel_primitives::algorithms::spmm<{Self}, {X}, {I}, {R}, {E}>);` in your kernel module"
+    spmm
 }
 
 /// Multiplies a sparse matrix and several vectors at once: `Y = A X`. `X` has a row for each column of the matrix.
@@ -37,8 +37,13 @@ algorithm! {
 /// Ready for matrices and vectors of `f32` and `f64` with indices of `u32`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::spmm<f16, f32, u64, PlusTimes, Axpby<f32>>);`.
 ///
-/// Peer: cuSPARSE's `cusparseSpMM`. Reference: Yang, Buluç and Owens, *Design principles for sparse matrix multiplication on the GPU*,
-/// 2018.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::sparse` | yes: `net::properties::sparse` | fixed by the matrix, its method and the number of vectors; the operator must be commutative |
+///
+/// cuSPARSE: `cusparseSpMM`. Differences: those of [`spmv`](fn@crate::algorithms::spmv); the vectors are a matrix in rows.
+///
+/// Reference: Yang, Buluç and Owens, *Design principles for sparse matrix multiplication on the GPU*, 2018.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{Csr, spmm};
@@ -79,6 +84,12 @@ where
 
 /// Multiplies a sparse matrix and several vectors with any operators. It computes what [`spmv_by`](super::spmv_by()) computes for each
 /// vector, in the layout of [`spmm`].
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::sparse` | yes: `net::properties::sparse` | as `spmm` |
+///
+/// cuSPARSE: `cusparseSpMM`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{Csr, spmm_by};
@@ -122,6 +133,12 @@ where
 /// vectors + v]`. The previous contents of `y` are not read.
 ///
 /// With [`Axpby`], this is `Y = alpha A X + beta Z`. The residuals of several linear systems are such a product.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::sparse` | yes: `net::properties::sparse` | as `spmm` |
+///
+/// cuSPARSE: `cusparseSpMM`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{Csr, spmm_with};

@@ -15,7 +15,7 @@ use crate::{BufferSliceMut, Dims, Element, Error, InputArg, Result, SortKey};
 
 algorithm! {
     /// Inputs and orders that [`top_k`] has kernels for.
-    top_k, "write `instantiate!(kernel_primitives::algorithms::top_k<{Self}, {O}>);` in your kernel module"
+    top_k
 }
 
 /// Finds the first `k` items in an order, and sorts them. [`Greater`](crate::functor::Greater) finds the largest items, and
@@ -32,7 +32,12 @@ algorithm! {
 ///
 /// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::top_k<MyKey, Greater>);`.
 ///
-/// CUB: `DeviceTopK::MaxKeys`, `MinKeys`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::top_k` | yes: `net::properties::top_k` | sorted: `net::properties::top_k` |
+///
+/// CUB: `DeviceTopK::MaxKeys`, `MinKeys`. Differences: sorted; [`kernels::top_k_rows`](fn@crate::kernels::top_k_rows) finds those of each
+/// row.
 ///
 /// ```
 /// use kernel_primitives::algorithms::top_k;
@@ -117,7 +122,7 @@ where
 
 algorithm! {
     /// Keys, values and orders that [`top_k_pairs`] has kernels for.
-    top_k_pairs, "write `instantiate!(kernel_primitives::algorithms::top_k_pairs<{Self}, {X}, {O}>);` in your kernel module"
+    top_k_pairs
 }
 
 /// Finds the first `k` keys in an order, sorts them, and returns them with their values. Of equal keys, it takes those that come first in
@@ -129,7 +134,11 @@ algorithm! {
 /// Ready for numbers with `counting(0u32, len)`. For others, write `instantiate!(kernel_primitives::algorithms::top_k_pairs<MyKey, u32,
 /// Greater>);`.
 ///
-/// CUB: `DeviceTopK::MaxPairs`, `MinPairs`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::top_k` | yes: `net::properties::top_k` | sorted; of equal keys those that come first in the input: `net::properties::top_k` |
+///
+/// CUB: `DeviceTopK::MaxPairs`, `MinPairs`. Differences: sorted, and of equal keys the first.
 ///
 /// ```
 /// use kernel_primitives::algorithms::top_k_pairs;

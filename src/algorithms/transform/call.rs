@@ -16,7 +16,7 @@ use crate::{BufferSliceMut, ConvertTo, Element, Error, InputArg, Integer, Kernel
 
 algorithm! {
     /// Inputs, functions and outputs that [`transform`] has kernels for.
-    transform, "write `instantiate!(kernel_primitives::algorithms::transform<{Self}, {F}, {O}>);` in your kernel module"
+    transform
 }
 
 /// Applies a function to each item: `out[i] = f(x[i])`.
@@ -32,7 +32,14 @@ algorithm! {
 /// Ready for numbers with `Identity`, and for pairs of numbers with `of_pair` of `Add`, `Sub` and `Mul`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::transform<f32, MyFn, f32>);`.
 ///
-/// CUB: `DeviceTransform::Transform`. Thrust: `transform`, `copy`.
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::transform` | yes, but for elementary functions, whose last bits differ: `net::properties::transform` | of the input: `net::properties::transform` |
+///
+/// CUB: `DeviceTransform::Transform`, `DeviceFor`, `DeviceCopy`. Thrust: `transform`, `copy`. Differences: several inputs are zipped, and
+/// several outputs; for a kernel of your own, [`kernels::map_unary`](fn@crate::kernels::map_unary),
+/// [`map_binary`](fn@crate::kernels::map_binary), [`map_ternary`](fn@crate::kernels::map_ternary) and
+/// [`map_any`](fn@crate::kernels::map_any).
 ///
 /// # Errors
 /// Returns [`Error::LengthMismatch`] if `out` is shorter than the input, and the errors of a launch.
@@ -74,7 +81,7 @@ where
 
 algorithm! {
     /// Functions and outputs that [`generate`] has kernels for.
-    generate, "write `instantiate!(kernel_primitives::algorithms::generate<{Self}, {O}>);` in your kernel module"
+    generate
 }
 
 /// Writes to each place a function of its index: `out[i] = f(i)`.
@@ -95,8 +102,12 @@ algorithm! {
 ///
 /// Ready for `u64` with `Identity`. For others, write `instantiate!(kernel_primitives::algorithms::generate<MyFn, f32>);`.
 ///
-/// Thrust: `tabulate`, `sequence`, and `generate` with a state that is a function of the index, such as the state of
-/// [`Philox`](crate::thread::Philox).
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::transform` | as `transform` | of the indices: `net::properties::transform` |
+///
+/// CUB: `DeviceFor::Bulk`. Thrust: `tabulate`, `sequence`, and `generate` with a state that is a function of the index, such as the state
+/// of [`Philox`](crate::thread::Philox).
 ///
 /// # Errors
 /// Returns the errors of a launch.
@@ -113,7 +124,7 @@ where
 
 algorithm! {
     /// Inputs, indices and outputs that [`gather`] has kernels for.
-    gather, "write `instantiate!(kernel_primitives::algorithms::gather<{Self}, {P}, {O}>);` in your kernel module"
+    gather
 }
 
 /// Collects items by their indices: `out[i] = x[at[i]]`.
@@ -138,6 +149,10 @@ algorithm! {
 ///
 /// Ready for numbers with indices of `u32`. For others, write `instantiate!(kernel_primitives::algorithms::gather<MyItem, u32, MyItem>);`.
 ///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::transform` | yes: `net::properties::transform` | of the indices: `net::properties::transform` |
+///
 /// Thrust: `gather`.
 ///
 /// # Errors
@@ -158,7 +173,7 @@ where
 
 algorithm! {
     /// Inputs and indices that [`scatter`] has kernels for.
-    scatter, "write `instantiate!(kernel_primitives::algorithms::scatter<{Self}, {P}>);` in your kernel module"
+    scatter
 }
 
 /// Writes items to the places that indices name: `out[at[i]] = x[i]`.
@@ -186,6 +201,10 @@ algorithm! {
 /// ```
 ///
 /// Ready for numbers with indices of `u32`. For others, write `instantiate!(kernel_primitives::algorithms::scatter<MyItem, u32>);`.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes, for places that differ: `net::properties::transform` | yes, for places that differ: `net::properties::transform` | a place that comes twice holds one of its items, unspecified which |
 ///
 /// Thrust: `scatter`.
 ///
@@ -223,12 +242,18 @@ where
 
 algorithm! {
     /// Values that [`fill`] has kernels for.
-    fill, "write `instantiate!(kernel_primitives::algorithms::fill<{Self}>);` in your kernel module"
+    fill
 }
 
 /// Writes one value to all places.
 ///
 /// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::fill<MyItem>);`.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::transform` | yes: `net::properties::transform` | one value |
+///
+/// CUB: `DeviceTransform::Fill`. Thrust: `fill`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::fill;

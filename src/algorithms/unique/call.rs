@@ -14,7 +14,7 @@ use crate::{BufferSliceMut, Element, InputArg, Result};
 
 algorithm! {
     /// Inputs that [`unique`] has kernels for.
-    unique, "write `instantiate!(kernel_primitives::algorithms::unique<{Self}>);` in your kernel module"
+    unique
 }
 
 /// Keeps the first item of each run of equal items. `out` receives these items, in the order of the input, and `count[0]` their number.
@@ -25,6 +25,10 @@ algorithm! {
 /// Cost: that of [`select_if`](crate::algorithms::select_if).
 ///
 /// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::unique<MyItem>);`.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::unique` | yes: `net::properties::unique` | of the runs: `net::properties::unique` |
 ///
 /// CUB: `DeviceSelect::Unique`. Thrust: `unique_copy`.
 ///
@@ -65,16 +69,22 @@ where
 
 algorithm! {
     /// Keys and values that [`unique_by_key`] has kernels for.
-    unique_by_key, "write `instantiate!(kernel_primitives::algorithms::unique_by_key<{Self}, {V}>);` in your kernel module"
+    unique_by_key
 }
 
 /// Keeps the first key of each run of equal keys, and its value. `out_keys` and `out_values` receive these, in the order of the input, and
 /// `count[0]` their number.
 ///
-/// Otherwise this works as [`unique`]. CUB: `DeviceSelect::UniqueByKey`. Thrust: `unique_by_key_copy`.
+/// Otherwise this works as [`unique`].
 ///
 /// Ready for keys of `i32`, `i64`, `u32` and `u64` with values of any numbers. For others, write
 /// `instantiate!(kernel_primitives::algorithms::unique_by_key<MyKey, MyValue>);`.
+///
+/// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
+/// |---|---|---|
+/// | yes: `net::properties::unique` | yes: `net::properties::unique` | of the runs: `net::properties::unique` |
+///
+/// CUB: `DeviceSelect::UniqueByKey`. Thrust: `unique_by_key_copy`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::unique_by_key;

@@ -293,6 +293,8 @@ pub mod names {
 // A type stands for another type if the kernels cannot distinguish them. An algorithm that only moves items uses only their size. An
 // algorithm that adds integers, or compares them for equality, does not use their sign. A sort by bits does not use it, either, because
 // its launch turns the sign. Then one kernel serves all these types.
+//
+// The macro also checks that the algorithm's trait holds for all types of each line, whatever stands for them.
 kernel_primitives::__shipped! {
     numbers = [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64];
     keys = [i32, i64, u32, u64];

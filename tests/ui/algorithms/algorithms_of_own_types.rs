@@ -1,4 +1,5 @@
-//! Each algorithm for a type or functor without an instantiation. The message shows the line to add.
+//! Algorithms for types or functors without an instantiation: one for each shape of row in the table of algorithms. The message shows the
+//! line to add.
 
 use kernel_primitives::algorithms::*;
 use kernel_primitives::input::reversed;
@@ -33,16 +34,6 @@ impl BinaryFn<f32> for Nearer {
 }
 
 #[derive(Clone, Copy, KernelParam)]
-struct Positive;
-
-impl UnaryFn<f32> for Positive {
-    type Output = bool;
-    fn apply(&self, x: f32) -> bool {
-        x > 0.0
-    }
-}
-
-#[derive(Clone, Copy, KernelParam)]
 struct Ramp;
 
 impl UnaryFn<u64> for Ramp {
@@ -68,56 +59,22 @@ fn transforms(s: &Stream, a: Of<f32>, b: Of<bool>, at: &Buffer<u32>) -> Result<(
     fill(s, true, &mut out) //~ write `instantiate!(kernel_primitives::algorithms::fill<bool>);`
 }
 
-fn scans(s: &Stream, Of { x, mut out }: Of<f32>, keys: &Buffer<u32>, offsets: &Buffer<u32>) -> Result<()> {
-    inclusive_scan(s, &x, Larger, &mut out)?; //~ write `instantiate!(kernel_primitives::algorithms::inclusive_scan<f32, Larger>);`
-    inclusive_scan_by_key(s, keys, &x, Larger, &mut out)?; //~ write `instantiate!(kernel_primitives::algorithms::inclusive_scan_by_key<u32, f32, Larger>);`
-    exclusive_scan_by_key(s, keys, &x, 0.0, Larger, &mut out)?; //~ write `instantiate!(kernel_primitives::algorithms::exclusive_scan_by_key<u32, f32, Larger>);`
+fn segments(s: &Stream, Of { x, mut out }: Of<f32>, mut v: Of<u32>, offsets: &Buffer<u32>) -> Result<()> {
     segmented_inclusive_scan(s, &x, offsets, Larger, &mut out)?; //~ write `instantiate!(kernel_primitives::algorithms::segmented_inclusive_scan<f32, u32, Larger>);`
-    segmented_exclusive_scan(s, &x, offsets, 0.0, Larger, &mut out) //~ write `instantiate!(kernel_primitives::algorithms::segmented_exclusive_scan<f32, u32, Larger>);`
+    segmented_sort_pairs(s, &x, &v.x, offsets, Nearer, &mut out, &mut v.out) //~ write `instantiate!(kernel_primitives::algorithms::segmented_sort_pairs<f32, u32, u32, Nearer>);`
 }
 
-fn reductions(s: &Stream, Of { x, mut out }: Of<f32>, offsets: &Buffer<u32>, mut keys: Of<u32>) -> Result<()> {
-    use kernel_primitives::functor::ReduceBy;
-    let mut count = s.buffer_zeroed::<u64>(1)?;
-    segmented_reduce(s, &x, offsets, ReduceBy(Larger), &mut out)?; //~ write `instantiate!(kernel_primitives::algorithms::segmented_reduce<f32, u32, ReduceBy<Larger>>);`
-    reduce_by_key(s, &keys.x, &x, Larger, &mut keys.out, &mut out, &mut count) //~ write `instantiate!(kernel_primitives::algorithms::reduce_by_key<u32, f32, Larger>);`
+fn sorted(s: &Stream, mut b: Of<bool>, Of { x, mut out }: Of<f32>, mut v: Of<u32>, count: &mut Buffer<u64>) -> Result<()> {
+    unique(s, &b.x, &mut b.out, count)?; //~ write `instantiate!(kernel_primitives::algorithms::unique<bool>);`
+    merge_pairs(s, (&x, &v.x), (&x, &v.x), Nearer, &mut out, &mut v.out) //~ write `instantiate!(kernel_primitives::algorithms::merge_pairs<f32, f32, u32, u32, Nearer>);`
 }
 
-fn runs(s: &Stream, mut b: Of<bool>, mut x: Of<f32>, count: &mut Buffer<u64>) -> Result<()> {
-    let mut lengths = s.buffer_zeroed::<u32>(9)?;
-    run_length_encode(s, &b.x, &mut b.out, &mut lengths, &mut *count)?; //~ write `instantiate!(kernel_primitives::algorithms::run_length_encode<bool, u32>);`
-    unique(s, &b.x, &mut b.out, &mut *count)?; //~ write `instantiate!(kernel_primitives::algorithms::unique<bool>);`
-    unique_by_key(s, &b.x, &x.x, &mut b.out, &mut x.out, &mut *count) //~ write `instantiate!(kernel_primitives::algorithms::unique_by_key<bool, f32>);`
-}
-
-fn selections(s: &Stream, Of { x, mut out }: Of<f32>, flags: &Buffer<u8>, count: &mut Buffer<u64>) -> Result<()> {
-    select_if(s, &x, Positive, &mut out, &mut *count)?; //~ write `instantiate!(kernel_primitives::algorithms::select_if<f32, Positive>);`
-    select_flagged(s, &x, flags, &mut out, &mut *count)?; //~ write `instantiate!(kernel_primitives::algorithms::select_flagged<f32, u8>);`
-    partition(s, &x, Positive, &mut out, &mut *count) //~ write `instantiate!(kernel_primitives::algorithms::partition<f32, Positive>);`
-}
-
-fn counts(s: &Stream, x: &Buffer<f32>, b: &Buffer<bool>, counts: &mut Buffer<u64>) -> Result<()> {
-    histogram_even(s, x, 0.0, 1.0, &mut *counts)?; //~ write `instantiate!(kernel_primitives::algorithms::histogram_even<f32, u64>);`
-    histogram_ranges(s, x, x, &mut *counts)?; //~ write `instantiate!(kernel_primitives::algorithms::histogram_ranges<f32, u64>);`
-    lower_bound(s, b, b, &mut *counts)?; //~ write `instantiate!(kernel_primitives::algorithms::lower_bound<bool, bool>);`
-    upper_bound(s, b, b, &mut *counts) //~ write `instantiate!(kernel_primitives::algorithms::upper_bound<bool, bool>);`
-}
-
-fn sorts(s: &Stream, mut b: Of<bool>, Of { x, mut out }: Of<f32>, mut v: Of<u32>, offsets: &Buffer<u32>) -> Result<()> {
-    use kernel_primitives::functor::{Greater, Less};
-    sort_keys(s, &b.x, &mut b.out, Less)?; //~ write `instantiate!(kernel_primitives::algorithms::sort_keys<bool>);`
-    sort_by(s, &x, Nearer, &mut out)?; //~ write `instantiate!(kernel_primitives::algorithms::sort_by<f32, Nearer>);`
-    sort_pairs_by(s, &x, &v.x, Nearer, &mut out, &mut v.out)?; //~ write `instantiate!(kernel_primitives::algorithms::sort_pairs_by<f32, u32, Nearer>);`
-    merge(s, &x, &x, Nearer, &mut out)?; //~ write `instantiate!(kernel_primitives::algorithms::merge<f32, f32, Nearer>);`
-    merge_pairs(s, (&x, &v.x), (&x, &v.x), Nearer, &mut out, &mut v.out)?; //~ write `instantiate!(kernel_primitives::algorithms::merge_pairs<f32, f32, u32, u32, Nearer>);`
-    segmented_sort(s, &x, offsets, Nearer, &mut out)?; //~ write `instantiate!(kernel_primitives::algorithms::segmented_sort<f32, u32, Nearer>);`
-    segmented_sort_pairs(s, &x, &v.x, offsets, Nearer, &mut out, &mut v.out)?; //~ write `instantiate!(kernel_primitives::algorithms::segmented_sort_pairs<f32, u32, u32, Nearer>);`
-    top_k_pairs(s, &b.x, &v.x, 5, Greater, &mut b.out, &mut v.out) //~ write `instantiate!(kernel_primitives::algorithms::top_k_pairs<bool, u32,
+fn counts(s: &Stream, x: &Buffer<f32>, counts: &mut Buffer<u64>) -> Result<()> {
+    histogram_even(s, x, 0.0, 1.0, counts) //~ write `instantiate!(kernel_primitives::algorithms::histogram_even<f32, u64>);`
 }
 
 fn products(s: &Stream, a: &Csr<i32, u32>, Of { x, mut out }: Of<i32>) -> Result<()> {
-    spmv(s, a, &x, &mut out)?; //~ write `instantiate!(kernel_primitives::algorithms::spmv<i32, i32, u32,
-    spmm(s, a, &x, 2, &mut out) //~ write `instantiate!(kernel_primitives::algorithms::spmm<i32, i32, u32,
+    spmv(s, a, &x, &mut out) //~ write `instantiate!(kernel_primitives::algorithms::spmv<i32, i32, u32,
 }
 
 fn spectra(s: &Stream, plan: &FftPlan<f32>, Of { x, mut out }: Of<Complex<f32>>) -> Result<()> {

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use kernel_primitives::{Device, EmulatorOptions, Error, Result};
 
-#[path = "../docs/first_collective/ranks.rs"]
+mod algorithms;
+#[path = "../../docs/first_collective/ranks.rs"]
 #[allow(unreachable_pub, reason = "a user's file")]
 mod ranks;
 
@@ -63,7 +64,7 @@ fn quoted(cell: &str) -> impl Iterator<Item = String> {
 
 #[test]
 fn every_name_of_the_published_api_has_its_row() {
-    let rows = rows(include_str!("../docs/seed_map.md"));
+    let rows = rows(include_str!("../../docs/seed_map.md"));
     let mapped: BTreeSet<String> = rows.iter().flat_map(|row| quoted(row[0])).collect();
     let published: BTreeSet<String> = SEED.split_whitespace().map(str::to_owned).collect();
     assert_eq!(published.difference(&mapped).collect::<Vec<_>>(), [""; 0], "are not on the page");
@@ -72,7 +73,7 @@ fn every_name_of_the_published_api_has_its_row() {
 
 #[test]
 fn every_row_of_the_map_is_full_and_links_what_it_names() {
-    for row in rows(include_str!("../docs/seed_map.md")) {
+    for row in rows(include_str!("../../docs/seed_map.md")) {
         assert!(row.len() == 3 && row.iter().all(|cell| !cell.is_empty()), "{row:?} has an empty cell");
         assert!(row[1..].iter().any(|cell| cell.contains("[`")) || row[1].ends_with("below"), "{row:?} links nothing");
     }
@@ -88,7 +89,7 @@ const DIFFERENCES: [(&str, &str); 4] = [
 
 #[test]
 fn the_map_names_differences_that_change_results() {
-    let rows = rows(include_str!("../docs/seed_map.md"));
+    let rows = rows(include_str!("../../docs/seed_map.md"));
     for (name, words) in DIFFERENCES {
         let row = rows.iter().find(|row| quoted(row[0]).any(|quoted| quoted == name)).expect("a row of the map");
         assert!(row[2].contains(words), "the row of {name} does not say: {words}");
@@ -136,102 +137,14 @@ fn every_collective_says_which_threads_call_it() {
     assert!(found > 60, "only {found} collectives were found");
 }
 
-/// Returns the functions that the module of algorithms exports.
-fn algorithms() -> BTreeSet<String> {
-    let exports =
-        include_str!("../src/algorithms/mod.rs").split("\npub use ").skip(1).filter_map(|rest| rest.split(';').next());
-    exports
-        .flat_map(|list| list.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':'))
-        .filter(|name| name.starts_with(|c: char| c.is_lowercase()) && !name.ends_with("::"))
-        .map(str::to_owned)
-        .collect()
-}
-
-/// Algorithms without a row in the benchmarks, and similar algorithms that have one.
-const UNMEASURED: [(&str, &str); 19] = [
-    ("exclusive_scan_by_key", "inclusive_scan_by_key"),
-    ("fft_by", "fft"),
-    ("fft_in_place", "fft"),
-    ("histogram_ranges", "histogram_even"),
-    ("ifft_in_place", "ifft"),
-    ("irfft", "rfft"),
-    ("merge_pairs", "merge"),
-    ("segmented_exclusive_scan", "segmented_inclusive_scan"),
-    ("segmented_sort_pairs", "segmented_sort"),
-    ("select_flagged", "select_if"),
-    ("sort_keys_by_bits", "sort_keys"),
-    ("sort_pairs_by_bits", "sort_pairs"),
-    ("spmm_by", "spmv"),
-    ("spmm_with", "spmv_with"),
-    ("spmv_by", "spmv"),
-    ("stable_partition", "partition"),
-    ("top_k_pairs", "top_k"),
-    ("unique_by_key", "unique"),
-    ("upper_bound", "lower_bound"),
-];
-
-#[test]
-fn every_algorithm_is_measured_or_like_one_that_is() {
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/gpu")];
-    let mut words = BTreeSet::new();
-    while let Some(folder) = folders.pop() {
-        for path in std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
-            if path.is_dir() {
-                folders.push(path);
-                continue;
-            }
-            let source = std::fs::read_to_string(path).expect("a source");
-            words.extend(source.split(|c: char| !c.is_alphanumeric() && c != '_').map(str::to_owned));
-        }
-    }
-    for name in algorithms() {
-        let like = UNMEASURED.iter().find(|unmeasured| unmeasured.0 == name).map(|unmeasured| unmeasured.1);
-        match like {
-            None => {
-                assert!(words.contains(&name), "add a row to the benchmarks, or to `UNMEASURED`: (\"{name}\", \"…\"),")
-            }
-            Some(like) => assert!(words.contains(like) && !words.contains(&name), "`UNMEASURED` is wrong about {name}"),
-        }
-    }
-}
-
-/// The rows of the page's last table are the algorithms, and each test that it names exists.
-#[test]
-fn what_is_guaranteed_names_every_algorithm_and_tests_that_are_there() {
-    let page = include_str!("../docs/guarantees.md");
-    let named: BTreeSet<String> = rows(page).iter().filter_map(|row| quoted(row[0]).next()).collect();
-    assert_eq!(named, algorithms(), "the table's rows, and the algorithms");
-
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    for row in rows(page) {
-        assert!(row.len() == 4 && row[1..].iter().all(|cell| !cell.is_empty()), "{row:?} has an empty cell");
-        for name in row[1..].iter().flat_map(|cell| quoted(cell)).filter(|name| name.contains("::")) {
-            let words: Vec<&str> = name.split("::").collect();
-            let found = match words[..] {
-                ["net", "properties", family] => {
-                    let main = std::fs::read_to_string(tests.join("net/main.rs")).unwrap_or_default();
-                    main.lines().any(|line| line.trim().starts_with('[') && line.contains(&format!(" {family}")))
-                }
-                [binary, ref modules @ .., test] => {
-                    let file = if modules.is_empty() { "main".to_owned() } else { modules.join("/") };
-                    let file = std::fs::read_to_string(tests.join(binary).join(file + ".rs")).unwrap_or_default();
-                    file.contains(&format!("fn {test}()"))
-                }
-                _ => false,
-            };
-            assert!(found, "{name}, of the row of {}, is no test", row[0]);
-        }
-    }
-}
-
 /// To write the report into the page: `UPDATE_PAGES=1 cargo test --test pages`.
 #[test]
 fn the_first_collective_has_the_race_that_its_page_shows() -> Result<()> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/first_collective.md");
     let (page, source) =
-        (include_str!("../docs/first_collective.md"), include_str!("../docs/first_collective/ranks.rs"));
+        (include_str!("../../docs/first_collective.md"), include_str!("../../docs/first_collective/ranks.rs"));
     assert!(page.contains(source), "the page has another ranks.rs");
-    let mended = include_str!("../docs/first_collective/ranks_mended.rs").replacen("    shared.enter();\n", "", 1);
+    let mended = include_str!("../../docs/first_collective/ranks_mended.rs").replacen("    shared.enter();\n", "", 1);
     assert_eq!(mended, source, "what is mended differs in more than the line that the page says");
 
     let mut options = EmulatorOptions::default();
@@ -243,7 +156,7 @@ fn the_first_collective_has_the_race_that_its_page_shows() -> Result<()> {
     let report = format!("{fault:?}")
         .trim()
         .replace("pages::ranks::", "my_crate::ranks::")
-        .replace("tests/../docs/first_collective/", "src/");
+        .replace("tests/pages/../../docs/first_collective/", "src/");
     let begin = page.find("```text\n").expect("a report") + "```text\n".len();
     let end = begin + page[begin..].find("\n```").expect("its end");
     if std::env::var_os("UPDATE_PAGES").is_some() {
@@ -252,79 +165,6 @@ fn the_first_collective_has_the_race_that_its_page_shows() -> Result<()> {
         assert_eq!(page[begin..end], report, "the test tells how to update the page");
     }
     Ok(())
-}
-
-/// Returns what the library ships: for each algorithm's arguments, the lists that they are taken from.
-fn ready(table: &str) -> Vec<(String, Vec<String>)> {
-    let table = table.split("__shipped! {").nth(1).expect("the table");
-    let table: String = table.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
-    let mut rows: Vec<(String, Vec<String>)> = Vec::new();
-    for part in table.split("for ").skip(1) {
-        let (head, body) = part.split_once('{').expect("a body");
-        if head.trim_end().ends_with(" share") {
-            continue;
-        }
-        // The text `T in numbers as moved, R in [Min, Max]` is split at the commas that come before a variable.
-        let mut lists = Vec::new();
-        for variable in head.split(" in ").collect::<Vec<_>>().windows(2) {
-            let name = variable[0].rsplit(", ").next().expect("a name").trim();
-            let list = variable[1].rsplit_once("], ").map_or(variable[1], |(list, _)| list).trim();
-            let list = list.split(" as ").next().expect("a list").split(", ").collect::<Vec<_>>();
-            let list = if list[0].starts_with('[') { list } else { list[..1].to_vec() };
-            let list: Vec<&str> = list.into_iter().map(|one| one.trim_matches(['[', ']', ' '])).collect();
-            lists.push((name, list));
-        }
-        let body = body.split('}').next().expect("its end");
-        let mut depth = 0;
-        let algorithms = body.split(|c| {
-            depth += (c == '<') as i32 - (c == '>') as i32;
-            c == ',' && depth == 0
-        });
-        for algorithm in algorithms.map(str::trim).filter(|algorithm| !algorithm.is_empty()) {
-            let used =
-                |name: &str| algorithm.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name);
-            let lists = lists.iter().filter(|(name, _)| used(name)).map(|(name, list)| {
-                let list = if list[0] == "numbers" { "numbers".to_owned() } else { format!("`{}`", list.join("`, `")) };
-                format!("`{name}`: {}", list.replace("`keys`", "`i32`, `i64`, `u32`, `u64`"))
-            });
-            let lists = lists.collect::<Vec<_>>().join("; ");
-            let name = algorithm.split('<').next().expect("a name");
-            match rows.iter_mut().find(|(row, _)| row.split('<').next() == Some(name) && row == algorithm) {
-                Some((_, all)) => all.push(lists),
-                None => rows.push((algorithm.to_owned(), vec![lists])),
-            }
-        }
-    }
-    rows
-}
-
-/// To write the table into the page: `UPDATE_PAGES=1 cargo test --test pages`.
-#[test]
-fn the_table_of_what_is_ready_is_that_of_the_kernels() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/ready.md");
-    let page = include_str!("../docs/ready.md");
-    let rows = ready(include_str!("../src/kernels/device/shipped.rs"));
-    let mut table = String::new();
-    for (algorithm, lists) in &rows {
-        let name = algorithm.split('<').next().expect("a name");
-        let line = format!("| [`{algorithm}`](crate::algorithms::{name}) | {} |\n", lists.join("<br>or "));
-        table.push_str(&line);
-    }
-    let begin = page.find("|---|---|\n").expect("a table") + "|---|---|\n".len();
-    let end = begin + page[begin..].find("\n\n").map_or(0, |end| end + 1);
-    let end = if page[begin..].starts_with('\n') { begin } else { end };
-    if std::env::var_os("UPDATE_PAGES").is_some() {
-        std::fs::write(path, [&page[..begin], &table, &page[end..]].concat()).expect("the page is written");
-    } else {
-        assert_eq!(&page[begin..end], table, "the test tells how to update the page");
-    }
-    // Every algorithm that has kernels has a row.
-    let named: BTreeSet<&str> = rows.iter().filter_map(|(algorithm, _)| algorithm.split('<').next()).collect();
-    let all: BTreeSet<&str> = include_str!("../src/kernels/device/shipped.rs")
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix('(')?.strip_suffix(" $then:ident $given:tt) => {"))
-        .collect();
-    assert_eq!(named, all, "the table ships something of every algorithm");
 }
 
 /// To write the figures and the plots: `python3 benches/report.py`. If there is no Python, nothing is checked. `.ci/run` calls the script,
@@ -400,7 +240,7 @@ fn the_bundle_leaves_out_tests_that_need_the_repository() {
         let variables = ["MANIFEST_DIR", "TARGET_TMPDIR"].map(|name| format!("env!(\"CARGO_{name}\")"));
         variables.iter().any(|variable| source.contains(variable)) || source.contains("env!(\"KERNEL_PRIMITIVES_PTX\")")
     }
-    let script = include_str!("../scripts/bundle.sh");
+    let script = include_str!("../../scripts/bundle.sh");
     let list = script.split("stay_here='").nth(1).and_then(|rest| rest.split('\'').next()).expect("the list");
     let listed: BTreeSet<String> = list.split_whitespace().map(str::to_owned).collect();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
@@ -416,7 +256,7 @@ fn the_bundle_leaves_out_tests_that_need_the_repository() {
 
 #[test]
 fn every_example_has_its_row() {
-    let rows = rows(include_str!("../examples/README.md"));
+    let rows = rows(include_str!("../../examples/README.md"));
     let listed: BTreeSet<String> = rows.iter().flat_map(|row| quoted(row[0])).collect();
     let examples = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/examples")).expect("the examples");
     let there: BTreeSet<String> = examples
@@ -450,11 +290,11 @@ fn exported(source: &str) -> BTreeSet<String> {
 /// The lists of `src/lib.rs` are written by hand. They must have every public item of the two crates.
 #[test]
 fn the_crate_re_exports_all_that_its_parts_export() {
-    let parts = [include_str!("../primitives-gpu/src/lib.rs"), include_str!("../primitives-host/src/lib.rs")];
+    let parts = [include_str!("../../primitives-gpu/src/lib.rs"), include_str!("../../primitives-host/src/lib.rs")];
     let mut expected: BTreeSet<String> = parts.into_iter().flat_map(exported).collect();
     // This is a macro, which is at the root by itself.
     expected.insert("device_println".to_owned());
-    let facade = include_str!("../src/lib.rs");
+    let facade = include_str!("../../src/lib.rs");
     let listed: BTreeSet<String> = facade
         .match_indices("\npub use primitives_")
         .flat_map(|(at, _)| {
