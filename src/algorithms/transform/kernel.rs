@@ -41,19 +41,41 @@ where
     F: UnaryFn<S::Item>,
     O: Sink<Item = F::Output>,
 {
-    if N == 1 || x.is_aligned::<N>(0) {
-        let (first, stride) = (first_of_warp::<N>(cx, VECTORS), const { warp_items(1, N) });
-        if let Some(vectors) = x.vectors::<N, VECTORS>(first, stride) {
-            for (v, items) in vectors.iter().enumerate() {
-                // SAFETY: of all threads of the grid only this one has these indices. Where a permutation names a place twice, nobody reads it
-                // here, and each of its bytes is one of two values': a value, since what bytes an element has is said byte by byte.
-                unsafe { out.write_items(first + v * stride, &items.map(|item| f.apply(item))) };
+    if N > 1 && !x.is_aligned::<N>(0) {
+        return single_items::<S, F, O, N, VECTORS>(cx, x, out, f);
+    }
+    let stride = const { warp_items(1, N) };
+    let first = first_of_warp::<N>(cx, VECTORS);
+    if let Some(vectors) = x.vectors::<N, VECTORS>(first, stride) {
+        for (v, items) in vectors.iter().enumerate() {
+            // SAFETY: of all threads of the grid only this one has these indices. Where a permutation names a place twice, nobody reads it
+            // here, and each of its bytes is one of two values': a value, since what bytes an element has is said byte by byte.
+            unsafe { out.write_items(first + v * stride, &items.map(|item| f.apply(item))) };
+        }
+    } else {
+        // This is the end of the input.
+        for v in 0..VECTORS {
+            for i in 0..N {
+                let index = first + v * stride + i;
+                if let Some(item) = x.get(index) {
+                    // SAFETY: as above.
+                    unsafe { out.write(index, f.apply(item)) };
+                }
             }
-            return;
         }
     }
-    // This is the end of the input, or its vectors are not aligned. Each round has single items, which are contiguous in a warp.
-    let (first, stride) = (first_of_warp::<1>(cx, N * VECTORS), const { warp_items(1, 1) });
+}
+
+/// Transforms as many items as [`tile`] does, in rounds of single items, so that each access of a warp is contiguous. No vector of the input is
+/// aligned.
+fn single_items<S, F, O, const N: usize, const VECTORS: usize>(cx: Block, x: Input<S>, out: &mut Output<O>, f: &F)
+where
+    S: Source,
+    F: UnaryFn<S::Item>,
+    O: Sink<Item = F::Output>,
+{
+    let stride = const { warp_items(1, 1) };
+    let first = first_of_warp::<1>(cx, N * VECTORS);
     if first + (N * VECTORS - 1) * stride < x.len() {
         // All reads come before all writes.
         let item = |round: usize| {
@@ -63,7 +85,7 @@ where
         };
         let items: [[_; VECTORS]; N] = from_fn(|n| from_fn(|v| item(n * VECTORS + v)));
         for (round, &item) in items.as_flattened().iter().enumerate() {
-            // SAFETY: as above.
+            // SAFETY: of all threads of the grid only this one has these indices.
             unsafe { out.write(first + round * stride, f.apply(item)) };
         }
     } else {
