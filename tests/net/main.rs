@@ -2,10 +2,12 @@
 //!
 //! A *subject* is an algorithm, or a kernel that calls some collectives, with its types. It says how its inputs are made, which results are
 //! expected by plain loops, and how it is called ([`subject`]). A *case* decides the rest: lengths, offsets in buffers, the [kind of
-//! data](data::Pattern), tuning values, the device, and a seed ([`case`]). Five kinds of tests go through all subjects:
+//! data](data::Pattern), tuning values, the device, and a seed ([`case`]). These tests go through the subjects:
 //!
 //! - `properties`: one call, compared with the reference. The elements beside the results are unchanged;
-//! - `captures`: a graph of the call, replayed with other data in the same buffers;
+//! - `captures`: a graph of the call, replayed with other data in the same buffers. With a used workspace, the capture allocates nothing;
+//! - `one_tile`: a call of one tile allocates nothing, and is captured without a workspace, unless the subject says that it needs memory;
+//! - `shared_memory`: blocks with the shared memory of any architecture, from 64 KiB to 227 KiB;
 //! - `workspaces`: calls on two streams and from two threads that share one workspace;
 //! - `threads`: two threads, each with a stream of its own, on the same inputs;
 //! - `bits`: for sums of floats that round, the same bits on every run and device.
@@ -63,6 +65,14 @@ macro_rules! families {
         /// Tests graphs that are replayed.
         mod captures {
             $(#[test] fn $family() { crate::lab::captures(crate::$of::$family::subjects()) })*
+        }
+        /// Tests calls of one tile without a workspace.
+        mod one_tile {
+            $(#[test] fn $family() { crate::lab::one_tile(crate::$of::$family::subjects()) })*
+        }
+        /// Tests blocks with little shared memory.
+        mod shared_memory {
+            $(#[test] fn $family() { crate::lab::shared_memory(crate::$of::$family::subjects()) })*
         }
         /// Tests one workspace for several streams and threads.
         mod workspaces {

@@ -291,6 +291,8 @@ pub struct Subject {
     pub covers: &'static [&'static str],
     pub types: &'static str,
     pub lengths: Lengths,
+    /// Whether a case of one tile needs temporary memory.
+    pub takes_memory: fn(&Case) -> bool,
     round: Box<dyn Fn(&Case) -> Round>,
     call: Arc<Call>,
 }
@@ -298,6 +300,11 @@ pub struct Subject {
 impl Subject {
     pub fn name(&self) -> String {
         format!("{}<{}>", self.covers[0], self.types)
+    }
+
+    /// Says for which cases one tile needs temporary memory. Without this, no case does.
+    pub fn takes_memory(self, takes_memory: fn(&Case) -> bool) -> Self {
+        Self { takes_memory, ..self }
     }
 
     /// Begins with the first case. The others are for [`Trial::refill`].
@@ -339,7 +346,7 @@ where
         let inputs = inputs.downcast_ref::<I::Device>().expect(OWN);
         call(case, place, inputs, outputs.downcast_mut::<O::Device>().expect(OWN))
     });
-    Subject { covers, types, lengths, round: Box::new(round), call }
+    Subject { covers, types, lengths, takes_memory: |_| false, round: Box::new(round), call }
 }
 
 fn erased(call: impl Fn(&Case, Place<'_>, &Held, &mut Room) -> Result<()> + Send + Sync + 'static) -> Arc<Call> {
@@ -359,6 +366,16 @@ pub struct Trial {
 impl Trial {
     pub fn call(&mut self, place: Place<'_>) -> Result<()> {
         (self.call)(&self.rounds[self.round].case, place, &*self.inputs, &mut *self.outputs)
+    }
+
+    /// Returns the numbers of results of the present items.
+    pub fn lens(&self) -> Vec<usize> {
+        self.rounds[self.round].wants.lens()
+    }
+
+    /// Clears the results.
+    pub fn clear(&mut self) -> Result<()> {
+        self.rounds[self.round].wants.clear(&mut *self.outputs)
     }
 
     /// Checks that the results are those of the present items, and that nothing else was written.
@@ -389,6 +406,6 @@ impl Trial {
         self.round += 1;
         let round = &self.rounds[self.round];
         round.inputs.refill(Arc::get_mut(&mut self.inputs).expect("no twin has them"))?;
-        round.wants.clear(&mut *self.outputs)
+        self.clear()
     }
 }
