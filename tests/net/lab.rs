@@ -1,8 +1,10 @@
 //! Runs subjects on cases, shrinks failing cases, and reports them.
 
 mod memory;
+mod tuning;
 
 pub use memory::{one_tile, shared_memory};
+pub use tuning::tuning;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;

@@ -8,6 +8,7 @@
 //! - `captures`: a graph of the call, replayed with other data in the same buffers. With a used workspace, the capture allocates nothing;
 //! - `one_tile`: a call of one tile allocates nothing, and is captured without a workspace, unless the subject says that it needs memory;
 //! - `shared_memory`: blocks with the shared memory of any architecture, from 64 KiB to 227 KiB;
+//! - `tuning`: each candidate of all tuning values, and the least and the greatest values, for one subject of each function;
 //! - `workspaces`: calls on two streams and from two threads that share one workspace;
 //! - `threads`: two threads, each with a stream of its own, on the same inputs;
 //! - `bits`: for sums of floats that round, the same bits on every run and device.
@@ -73,6 +74,10 @@ macro_rules! families {
         /// Tests blocks with little shared memory.
         mod shared_memory {
             $(#[test] fn $family() { crate::lab::shared_memory(crate::$of::$family::subjects()) })*
+        }
+        /// Tests all candidates of tuning values.
+        mod tuning {
+            $(#[test] fn $family() { crate::lab::tuning(crate::$of::$family::subjects()) })*
         }
         /// Tests one workspace for several streams and threads.
         mod workspaces {

@@ -124,6 +124,15 @@ pub fn subjects() -> Vec<Subject> {
             ));
         )*};
     }
+    scans! {
+        "u32, f32, Add", u32, f32, Add, |a, b| a + b, small;
+        "u64, Map<u32>, Compose", u64, Map<u32>, Compose, |a, b| Compose.apply(a, b), items;
+    }
+    scans! {
+        exclusive
+        "i32, f32, Add", i32, f32, -0.0, Add, |a, b| a + b, small;
+        "u32, u32, Add", u32, u32, 77, Add, u32::wrapping_add, items;
+    }
     all.push(subject(
         &["inclusive_scan_by_key"],
         "u32, f32, Add, reals",
@@ -134,14 +143,5 @@ pub fn subjects() -> Vec<Subject> {
             inclusive_scan_by_key(place.run(), keys.get(), values.get(), Add, out.room())
         },
     ));
-    scans! {
-        "u32, f32, Add", u32, f32, Add, |a, b| a + b, small;
-        "u64, Map<u32>, Compose", u64, Map<u32>, Compose, |a, b| Compose.apply(a, b), items;
-    }
-    scans! {
-        exclusive
-        "i32, f32, Add", i32, f32, -0.0, Add, |a, b| a + b, small;
-        "u32, u32, Add", u32, u32, 77, Add, u32::wrapping_add, items;
-    }
     all
 }

@@ -11,7 +11,8 @@ use crate::reference::{Key, at, order};
 use crate::subject::{Subject, exact, subject};
 
 fn lengths() -> Lengths {
-    Lengths::near(&[TOP_K_TILE, TOP_K_MOST, 5 * TOP_K_TILE, 9 * TOP_K_TILE]).most(24 * TOP_K_TILE)
+    let near = [TOP_K_TILE, TOP_K_MOST, 5 * TOP_K_TILE, 9 * TOP_K_TILE];
+    Lengths { most: 24 * TOP_K_TILE, ..Lengths::near(&near) }
 }
 
 /// Returns the number of items that are requested.
