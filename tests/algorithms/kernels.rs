@@ -428,7 +428,6 @@ instantiate!(
     kernel_primitives::algorithms::histogram_even<Strided<Span<u16>>, u32>,
     kernel_primitives::algorithms::histogram_even<Constant<u32>, u64>,
     kernel_primitives::algorithms::lower_bound<u64, Counting<u64>>,
-    kernel_primitives::algorithms::adjacent_difference<u8, Mul>,
     kernel_primitives::algorithms::transform<u8, Square, u8>,
     kernel_primitives::algorithms::transform<u32, ByTen, Zip<SpanMut<u32>, SpanMut<u8>>>,
     kernel_primitives::algorithms::transform<u32, Spread, Places>,

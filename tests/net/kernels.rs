@@ -103,6 +103,7 @@ instantiate!(
     kernel_primitives::algorithms::inclusive_scan<Reversed<Span<i32>>, Add>,
     kernel_primitives::algorithms::exclusive_scan<Map<u64>, Compose>,
     kernel_primitives::algorithms::exclusive_scan<Three, Latest>,
+    kernel_primitives::algorithms::adjacent_difference<u8, Mul>,
     kernel_primitives::algorithms::segmented_reduce<bool, u32, Any>,
     kernel_primitives::algorithms::segmented_inclusive_scan<Triangular, u64, Compose>,
     kernel_primitives::algorithms::spmv<bf16, bf16, u64, PlusTimes, Axpby<f32>>,

@@ -1,9 +1,11 @@
 //! Runs subjects on cases, shrinks failing cases, and reports them.
 
 mod memory;
+mod outputs;
 mod tuning;
 
 pub use memory::{one_tile, shared_memory};
+pub use outputs::{sanitize, short_outputs};
 pub use tuning::tuning;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,6 +29,8 @@ fn number(variable: &str, otherwise: u64) -> u64 {
 struct Lab {
     modes: Vec<[Stream; 2]>,
     others: Vec<Stream>,
+    /// A stream of the device that the environment names.
+    usual: Stream,
     tuning: Tuning,
     gpu: bool,
 }
@@ -47,7 +51,7 @@ impl Lab {
         let tuning = Tuning::of(&device)?.clone();
         let modes = devices.iter().map(streams).collect::<Result<_>>()?;
         let others = vec![with(false, 2, Some(3)).stream()?, with(false, 5, None).stream()?];
-        Ok(Self { modes, others, tuning, gpu: device.is_gpu() })
+        Ok(Self { modes, others, usual: device.stream()?, tuning, gpu: device.is_gpu() })
     }
 
     fn streams(&self, mode: Mode) -> &[Stream; 2] {
