@@ -7,7 +7,7 @@ pub mod types;
 
 use kernel_primitives::element::Segmented;
 use kernel_primitives::functor::{
-    All, Any, ArgMax, BySegment, Greater, Identity, Less, Max, Mul, OfPair, ReduceBy, Reduction, Square, Sum,
+    All, ArgMax, BySegment, Greater, Identity, Less, Max, Mul, OfPair, ReduceBy, Reduction, Square, Sum,
 };
 use kernel_primitives::grid::{Chain, Known};
 use kernel_primitives::input::{self, Constant, Counting, Permutation, Reversed, Span, Strided, Zip};
@@ -380,7 +380,6 @@ instantiate!(
     kernel_primitives::algorithms::reduce<Counting<u64>, Sum>,
     kernel_primitives::algorithms::reduce<u64, ReduceBy<Gcd>>,
     kernel_primitives::algorithms::inclusive_scan<u64, Gcd>,
-    kernel_primitives::algorithms::reduce<bool, Any>,
     kernel_primitives::algorithms::reduce<u8, Moments<false>>,
     kernel_primitives::algorithms::segmented_reduce<Counting<u64>, u32, Sum>,
     kernel_primitives::algorithms::segmented_reduce<u8, u32, ArgMax>,
@@ -429,7 +428,6 @@ instantiate!(
     kernel_primitives::algorithms::histogram_even<Strided<Span<u16>>, u32>,
     kernel_primitives::algorithms::histogram_even<Constant<u32>, u64>,
     kernel_primitives::algorithms::lower_bound<u64, Counting<u64>>,
-    kernel_primitives::algorithms::adjacent_difference<u8, Mul>,
     kernel_primitives::algorithms::transform<u8, Square, u8>,
     kernel_primitives::algorithms::transform<u32, ByTen, Zip<SpanMut<u32>, SpanMut<u8>>>,
     kernel_primitives::algorithms::transform<u32, Spread, Places>,

@@ -203,11 +203,3 @@ fn a_reduction_is_captured_with_a_workspace() -> Result<()> {
     assert!(matches!(without, Err(Error::Capture { .. })), "{without:?}");
     Ok(())
 }
-
-#[test]
-fn no_place_for_the_result_is_an_error() -> Result<()> {
-    let stream = stream()?;
-    let error = reduce(&stream, &stream.buffer_zeroed::<f32>(9)?, Sum, &mut stream.buffer_zeroed(0)?).unwrap_err();
-    assert!(matches!(error, Error::LengthMismatch { first_len: 1, second_len: 0, .. }), "{error}");
-    Ok(())
-}

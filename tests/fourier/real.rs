@@ -132,6 +132,15 @@ fn pairs_are_one_pass_where_whole_lines_are_two() -> Result<()> {
     check::<f64>(&stream, &[3, 70, 2], &[2, 1])
 }
 
+/// The line of pairs fits in 99 KiB, and not in 64 KiB.
+#[test]
+fn a_long_real_line_is_transformed_with_the_shared_memory_of_any_architecture() -> Result<()> {
+    for kib in [64, 99] {
+        check::<f32>(&with_little_memory((kib << 10) - 16)?, &[20_160], &[0])?;
+    }
+    Ok(())
+}
+
 #[test]
 fn little_shared_memory_changes_no_real_result() -> Result<()> {
     let stream = with_little_memory(1 << 10)?;

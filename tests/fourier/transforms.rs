@@ -182,6 +182,15 @@ fn little_shared_memory_changes_no_result() -> Result<()> {
     check::<f64>(&stream, &[3, 180, 2], &[1, 0])
 }
 
+/// A kernel has 16 bytes of the shared memory for itself. The line takes two passes.
+#[test]
+fn a_long_line_is_transformed_with_the_shared_memory_of_any_architecture() -> Result<()> {
+    for kib in [64, 99, 227] {
+        check_long::<f32>(&with_little_memory((kib << 10) - 16)?, 20_160)?;
+    }
+    Ok(())
+}
+
 #[test]
 fn a_transform_has_the_same_bits_on_every_run() -> Result<()> {
     // There are one pass, two passes, and a convolution. The array is alone, or the third of five.

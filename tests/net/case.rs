@@ -76,20 +76,22 @@ pub struct Case {
 pub struct Lengths {
     /// The numbers of items of tiles, vectors and blocks.
     pub near: Vec<usize>,
-    /// The longest length of a case.
+    /// The longest length that is drawn.
     pub most: usize,
+    /// The longest length of all. The reference would take too long for more items.
+    pub longest: usize,
 }
 
 impl Lengths {
     /// Makes lengths near each of those numbers, and up to a few times the largest.
     pub fn near(near: &[usize]) -> Self {
         let largest = near.iter().copied().max().unwrap_or(1024);
-        Self { near: near.to_vec(), most: (5 * largest).clamp(4096, 70_000) }
+        Self { near: near.to_vec(), most: (5 * largest).clamp(4096, 70_000), longest: usize::MAX }
     }
 
-    /// Limits the lengths.
+    /// Limits all lengths.
     pub fn most(self, most: usize) -> Self {
-        Self { most, ..self }
+        Self { most, longest: most, ..self }
     }
 
     fn draw(&self, random: &mut Random) -> usize {
@@ -134,6 +136,11 @@ impl Case {
             tuning: if random.below(3) == 0 { 0 } else { random.bits() >> 32 },
             mode,
         }
+    }
+
+    /// Returns a case with this number of items, or with as many as the subject may have.
+    pub fn with_len(self, len: usize, lengths: &Lengths) -> Self {
+        Self { len: len.min(lengths.longest), ..self }
     }
 
     /// Returns a case of the same shape with other items.

@@ -6,7 +6,7 @@ use kernel_primitives::functor::Indexed;
 use kernel_primitives::{Complex, Element, bf16, f16};
 
 use crate::data::Level::{self, At, Bits, Special};
-use crate::kernels::{Map, Three, Triangular, Twelve};
+use crate::kernels::{Flagged, Map, Three, Triangular, Twelve};
 
 /// A type of items.
 pub trait Item: Element + PartialEq + Debug {
@@ -132,6 +132,13 @@ impl Item for Twelve {
     fn of(level: Level) -> Self {
         let b = u32::of(level);
         Self { a: (b % 1000) as f32, b, c: b.rotate_left(11) as i32 }
+    }
+}
+
+impl Item for Flagged {
+    fn of(level: Level) -> Self {
+        let x = u32::of(level);
+        Self { flags: [x.is_multiple_of(2), x.is_multiple_of(3)], value: (x >> 16) as u16 }
     }
 }
 

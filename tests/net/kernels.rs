@@ -13,7 +13,7 @@ pub mod types;
 pub mod warp;
 
 use kernel_primitives::functor::{
-    All, Any, Axpby, Conjugate, Greater, Identity, Mul, OfPair, Overwrite, PlusTimes, RealPart, Semiring, Sum,
+    All, Any, Axpby, Conjugate, Greater, Identity, Less, Mul, OfPair, Overwrite, PlusTimes, RealPart, Semiring, Sum,
 };
 use kernel_primitives::input::{self, Counting, Permutation, Reversed, Span, Strided, Zip};
 use kernel_primitives::output::{Discard, SpanMut};
@@ -96,12 +96,14 @@ pub type Places = Zip<SpanMut<u32>, Zip<Reversed<SpanMut<u32>>, Discard<u32>>>;
 
 instantiate!(
     kernel_primitives::algorithms::reduce<bool, All>,
+    kernel_primitives::algorithms::reduce<bool, Any>,
     kernel_primitives::algorithms::reduce<Complex<f32>, Sum>,
     kernel_primitives::algorithms::reduce<Products, Sum>,
     kernel_primitives::algorithms::inclusive_scan<Triangular, Compose>,
     kernel_primitives::algorithms::inclusive_scan<Reversed<Span<i32>>, Add>,
     kernel_primitives::algorithms::exclusive_scan<Map<u64>, Compose>,
     kernel_primitives::algorithms::exclusive_scan<Three, Latest>,
+    kernel_primitives::algorithms::adjacent_difference<u8, Mul>,
     kernel_primitives::algorithms::segmented_reduce<bool, u32, Any>,
     kernel_primitives::algorithms::segmented_inclusive_scan<Triangular, u64, Compose>,
     kernel_primitives::algorithms::spmv<bf16, bf16, u64, PlusTimes, Axpby<f32>>,
@@ -112,10 +114,13 @@ instantiate!(
     kernel_primitives::algorithms::histogram_even<i8, u64>,
     kernel_primitives::algorithms::sort_keys<bool>,
     kernel_primitives::algorithms::sort_pairs<u32, Twelve>,
+    kernel_primitives::algorithms::sort_pairs<u32, Flagged>,
     kernel_primitives::algorithms::sort_by<Three, ByKey>,
     kernel_primitives::algorithms::merge<Three, Three, ByKey>,
     kernel_primitives::algorithms::merge_pairs<Three, Three, u32, u32, ByKey>,
     kernel_primitives::algorithms::sort_pairs_by<Three, Counting<u32>, ByKey>,
+    kernel_primitives::algorithms::sort_pairs_by<u32, Flagged, Less>,
+    kernel_primitives::algorithms::segmented_sort_pairs<u32, Flagged, u32, Less>,
     kernel_primitives::algorithms::top_k<bool, Greater>,
     kernel_primitives::algorithms::select_if<Three, OddKey>,
     kernel_primitives::algorithms::partition<bool, Identity>,

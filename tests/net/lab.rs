@@ -1,12 +1,20 @@
 //! Runs subjects on cases, shrinks failing cases, and reports them.
 
+mod memory;
+mod outputs;
+mod tuning;
+
+pub use memory::{one_tile, shared_memory};
+pub use outputs::{sanitize, short_outputs};
+pub use tuning::tuning;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
 use kernel_primitives::algorithms::{Tuning, Workspace};
 use kernel_primitives::{Device, EmulatorOptions, Error, Result, Stream};
 
-use crate::case::{Case, Mode};
+use crate::case::{Case, Lengths, Mode};
 use crate::subject::{Place, Subject, Trial};
 
 /// The number of cases of a subject in `properties`, unless the environment has another number.
@@ -21,6 +29,8 @@ fn number(variable: &str, otherwise: u64) -> u64 {
 struct Lab {
     modes: Vec<[Stream; 2]>,
     others: Vec<Stream>,
+    /// A stream of the device that the environment names.
+    usual: Stream,
     tuning: Tuning,
     gpu: bool,
 }
@@ -41,7 +51,7 @@ impl Lab {
         let tuning = Tuning::of(&device)?.clone();
         let modes = devices.iter().map(streams).collect::<Result<_>>()?;
         let others = vec![with(false, 2, Some(3)).stream()?, with(false, 5, None).stream()?];
-        Ok(Self { modes, others, tuning, gpu: device.is_gpu() })
+        Ok(Self { modes, others, usual: device.stream()?, tuning, gpu: device.is_gpu() })
     }
 
     fn streams(&self, mode: Mode) -> &[Stream; 2] {
@@ -69,6 +79,30 @@ impl From<String> for Failure {
 }
 
 type Check = fn(&Lab, &Subject, &Case) -> Result<(), Failure>;
+
+/// Returns the case of a number, from the case that was drawn and the subject's lengths.
+type Shape = fn(u64, Case, &Lengths) -> Case;
+
+/// Takes the case that was drawn.
+fn as_drawn(_: u64, case: Case, _: &Lengths) -> Case {
+    case
+}
+
+/// A number of items for one tile.
+const ONE_TILE: usize = 900;
+
+/// A number of items for several tiles. Scans of four bytes have more than one tile from 19 457 items.
+const SEVERAL_TILES: usize = 20_160;
+
+/// Begins with several tiles by the device's tuning values, one tile that runs checked, and several tiles by other tuning values.
+fn several_tiles_first(n: u64, case: Case, lengths: &Lengths) -> Case {
+    match n {
+        0 => Case { tuning: 0, ..case.with_len(SEVERAL_TILES, lengths) },
+        1 => Case { tuning: 0, mode: Mode::Checked, ..case.with_len(ONE_TILE, lengths) },
+        2 => case.with_len(SEVERAL_TILES, lengths),
+        _ => case,
+    }
+}
 
 /// Returns the check's answer. A panic is an answer, too.
 fn attempt(check: Check, lab: &Lab, subject: &Subject, case: &Case) -> Result<(), Failure> {
@@ -104,7 +138,7 @@ fn seed(test: &str, subject: &str, n: u64) -> u64 {
 }
 
 /// Checks all subjects, each on this number of cases. Fails with a line for each subject for which a case fails.
-fn drive(test: &str, subjects: Vec<Subject>, cases: u64, check: Check) {
+fn drive(test: &str, subjects: Vec<Subject>, cases: u64, shape: Shape, check: Check) {
     let lab = Lab::new().expect("a device");
     let only = std::env::var("KERNEL_PRIMITIVES_NET_CASE").ok();
     let mut failures = Vec::new();
@@ -127,7 +161,8 @@ fn drive(test: &str, subjects: Vec<Subject>, cases: u64, check: Check) {
             continue;
         }
         let mut done = 0;
-        let case = |n| Case::draw(seed(test, &name, n), &subject.lengths, lab.gpu);
+        let lengths = &subject.lengths;
+        let case = |n| shape(n, Case::draw(seed(test, &name, n), lengths, lab.gpu), lengths);
         let found = (0..cases).map(case).find_map(|case| {
             done += 1;
             attempt(check, &lab, &subject, &case).err().map(|failure| (case, failure))
@@ -151,7 +186,7 @@ fn some_cases() -> u64 {
 }
 
 pub fn properties(subjects: Vec<Subject>) {
-    drive("properties", subjects, cases(), |lab, subject, case| {
+    drive("properties", subjects, cases(), as_drawn, |lab, subject, case| {
         let [stream, _] = lab.streams(case.mode);
         let mut trial = subject.begin(std::slice::from_ref(case), stream)?;
         trial.call(Place { stream, workspace: None, tuning: &case.tuning(&lab.tuning) })?;
@@ -159,9 +194,10 @@ pub fn properties(subjects: Vec<Subject>) {
     });
 }
 
-/// Tests a graph that is replayed twice with other items. Calls in between share its workspace.
+/// Tests a graph that is replayed twice with other items. Calls in between share its workspace. With the workspace of an earlier call, the
+/// capture allocates nothing.
 pub fn captures(subjects: Vec<Subject>) {
-    drive("captures", subjects, some_cases(), |lab, subject, case| {
+    drive("captures", subjects, some_cases(), several_tiles_first, |lab, subject, case| {
         let [stream, _] = lab.streams(case.mode);
         let tuning = case.tuning(&lab.tuning);
         let cases = [case.clone(), case.refill(1), case.refill(2)];
@@ -171,7 +207,13 @@ pub fn captures(subjects: Vec<Subject>) {
             trial.call(Place { stream, workspace: Some(workspace), tuning: &tuning })
         };
         call(&mut direct, stream, &mut workspace)?;
+        let before = stream.device().counters();
         let graph = stream.capture(|stream| call(&mut captured, stream, &mut workspace))?;
+        let allocations = stream.device().counters().since(before).allocations;
+        // A GPU counts what other tests allocate, too.
+        if allocations > 0 && !lab.gpu {
+            return Err(Failure::from(format!("the capture allocates {allocations} times")));
+        }
         for replay in 0..3 {
             if replay > 0 {
                 captured.refill()?;
@@ -186,7 +228,7 @@ pub fn captures(subjects: Vec<Subject>) {
 
 /// Tests calls of different lengths on two streams, from two threads that pass the workspace on, without a pause.
 pub fn workspaces(subjects: Vec<Subject>) {
-    drive("workspaces", subjects, some_cases(), |lab, subject, case| {
+    drive("workspaces", subjects, some_cases(), as_drawn, |lab, subject, case| {
         let [first, second] = lab.streams(case.mode);
         let tuning = case.tuning(&lab.tuning);
         let other = Case { len: (case.len / 2).max(1) + case.len % 3, ..case.refill(1) };
@@ -215,7 +257,7 @@ pub fn workspaces(subjects: Vec<Subject>) {
 
 /// Tests two threads, each with a stream and results of its own, on the same inputs.
 pub fn threads(subjects: Vec<Subject>) {
-    drive("threads", subjects, some_cases(), |lab, subject, case| {
+    drive("threads", subjects, some_cases(), as_drawn, |lab, subject, case| {
         let streams = lab.streams(case.mode);
         let tuning = case.tuning(&lab.tuning);
         let first = subject.begin(std::slice::from_ref(case), &streams[0])?;
@@ -239,7 +281,7 @@ pub fn threads(subjects: Vec<Subject>) {
 /// Tests that there are the same bits on every run, with any number of blocks at once, and on every device.
 pub fn bits(subjects: Vec<Subject>) {
     let of_floats = subjects.into_iter().filter(|subject| subject.types.contains("reals")).collect();
-    drive("bits", of_floats, some_cases(), |lab, subject, case| {
+    drive("bits", of_floats, some_cases(), as_drawn, |lab, subject, case| {
         let mut found = Vec::new();
         for stream in lab.streams(case.mode).iter().chain(&lab.others) {
             let mut trial = subject.begin(std::slice::from_ref(case), stream)?;

@@ -2,21 +2,27 @@
 //!
 //! A *subject* is an algorithm, or a kernel that calls some collectives, with its types. It says how its inputs are made, which results are
 //! expected by plain loops, and how it is called ([`subject`]). A *case* decides the rest: lengths, offsets in buffers, the [kind of
-//! data](data::Pattern), tuning values, the device, and a seed ([`case`]). Five kinds of tests go through all subjects:
+//! data](data::Pattern), tuning values, the device, and a seed ([`case`]). These tests go through the subjects:
 //!
 //! - `properties`: one call, compared with the reference. The elements beside the results are unchanged;
-//! - `captures`: a graph of the call, replayed with other data in the same buffers;
+//! - `captures`: a graph of the call, replayed with other data in the same buffers. With a used workspace, the capture allocates nothing;
+//! - `one_tile`: a call of one tile allocates nothing, and is captured without a workspace, unless the subject says that it needs memory;
+//! - `shared_memory`: blocks with the shared memory of any architecture, from 64 KiB to 227 KiB;
+//! - `tuning`: each candidate of all tuning values, and the least and the greatest values, for one subject of each function;
+//! - `short_outputs`: the error of each output that is one shorter than needed: an error of lengths, or what the subject says;
+//! - `sanitize`: small cases on the device that the environment names, for tools that slow it down;
 //! - `workspaces`: calls on two streams and from two threads that share one workspace;
 //! - `threads`: two threads, each with a stream of its own, on the same inputs;
 //! - `bits`: for sums of floats that round, the same bits on every run and device.
 //!
 //! [`lists`] fails if a function that the library exports has no subject. A new algorithm takes a few lines in the file of its family under
-//! `algorithms`: a `subject(…)` with three closures.
+//! `algorithms`: a `subject(…)` with three closures. If it takes temporary memory for one tile, or if it does not check the length of an
+//! output, the subject says so.
 //!
-//! **Small and large.** `KERNEL_PRIMITIVES_NET_CASES` is the number of cases of each subject in `properties`. The other tests have an
-//! eighth of that. `KERNEL_PRIMITIVES_NET_SEED` draws other cases. With `--nocapture`, a line such as
-//! `net: properties exclusive_scan<f32, Add> 1000 cases` says how many cases there were of each. On the emulator, most cases run unchecked,
-//! on one OS thread or on several in random order. Small cases run checked, too.
+//! **Small and large.** `KERNEL_PRIMITIVES_NET_CASES` is the number of cases of each subject in `properties`. Most other tests have an
+//! eighth of that; `shared_memory` has a thirteenth, and `tuning` and `sanitize` have a fixed number. `KERNEL_PRIMITIVES_NET_SEED` draws
+//! other cases. With `--nocapture`, a line such as `net: properties exclusive_scan<f32, Add> 1000 cases` says how many cases there were of
+//! each. On the emulator, most cases run unchecked, on one OS thread or on several in random order. Small cases run checked, too.
 //!
 //! ```text
 //! KERNEL_PRIMITIVES_NET_CASES=1000 cargo test --release --test net -- --nocapture
@@ -63,6 +69,26 @@ macro_rules! families {
         /// Tests graphs that are replayed.
         mod captures {
             $(#[test] fn $family() { crate::lab::captures(crate::$of::$family::subjects()) })*
+        }
+        /// Tests calls of one tile without a workspace.
+        mod one_tile {
+            $(#[test] fn $family() { crate::lab::one_tile(crate::$of::$family::subjects()) })*
+        }
+        /// Tests blocks with little shared memory.
+        mod shared_memory {
+            $(#[test] fn $family() { crate::lab::shared_memory(crate::$of::$family::subjects()) })*
+        }
+        /// Tests all candidates of tuning values.
+        mod tuning {
+            $(#[test] fn $family() { crate::lab::tuning(crate::$of::$family::subjects()) })*
+        }
+        /// Tests outputs that are too short.
+        mod short_outputs {
+            $(#[test] fn $family() { crate::lab::short_outputs(crate::$of::$family::subjects()) })*
+        }
+        /// Tests small cases.
+        mod sanitize {
+            $(#[test] fn $family() { crate::lab::sanitize(crate::$of::$family::subjects()) })*
         }
         /// Tests one workspace for several streams and threads.
         mod workspaces {

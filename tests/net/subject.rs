@@ -31,6 +31,8 @@ pub struct Column<T> {
     buffer: Buffer<T>,
     start: usize,
     len: usize,
+    /// The end of the room.
+    end: usize,
 }
 
 impl<T: Item> Column<T> {
@@ -41,7 +43,7 @@ impl<T: Item> Column<T> {
 
     /// Returns room for the results, and more after it.
     pub fn room(&mut self) -> BufferSliceMut<'_, T> {
-        self.buffer.slice_mut(self.start..).expect("inside")
+        self.buffer.slice_mut(self.start..self.end).expect("inside")
     }
 
     /// Returns room for the results only.
@@ -51,7 +53,7 @@ impl<T: Item> Column<T> {
 
     pub fn upload(stream: &Stream, items: &[T], start: usize) -> Result<Self> {
         let buffer = stream.buffer_from(&Self::among(items, start, 3))?;
-        Ok(Self { buffer, start, len: items.len() })
+        Ok(Self { start, len: items.len(), end: buffer.len(), buffer })
     }
 
     pub fn refill(&mut self, items: &[T]) -> Result<()> {
@@ -67,7 +69,13 @@ impl<T: Item> Column<T> {
 
     fn for_results(stream: &Stream, len: usize, start: usize) -> Result<Self> {
         let buffer = stream.buffer_from(&Self::untouched(len, start))?;
-        Ok(Self { buffer, start, len })
+        Ok(Self { start, len, end: buffer.len(), buffer })
+    }
+
+    /// Makes the room one place shorter than the results.
+    fn cut(&mut self) {
+        self.len -= 1;
+        self.end = self.start + self.len;
     }
 
     fn untouched(len: usize, start: usize) -> Vec<T> {
@@ -166,6 +174,8 @@ pub trait Outputs {
     fn lens(&self) -> Vec<usize>;
     fn room(stream: &Stream, start: usize, lens: &[usize]) -> Result<Self::Device>;
     fn clear(device: &mut Self::Device) -> Result<()>;
+    /// Makes the room of an output one place shorter than its results.
+    fn cut(device: &mut Self::Device, output: usize);
     fn verify(&self, device: &Self::Device) -> Result<(), String>;
     /// Returns the whole contents of the buffers as text, with every bit of floats.
     fn printed(device: &Self::Device) -> Result<String>;
@@ -200,6 +210,11 @@ macro_rules! columns {
             fn clear(device: &mut Self::Device) -> Result<()> {
                 $(device.$n.buffer.copy_from(&Column::<$t>::untouched(device.$n.len, device.$n.start))?;)*
                 Ok(())
+            }
+            fn cut(device: &mut Self::Device, output: usize) {
+                $(if output == $n {
+                    device.$n.cut();
+                })*
             }
             fn verify(&self, device: &Self::Device) -> Result<(), String> {
                 $(device.$n.verify(&self.$n).map_err(|what| format!("output {}: {what}", $n))?;)*
@@ -253,6 +268,7 @@ trait AnyOutputs: Send + Sync {
     fn lens(&self) -> Vec<usize>;
     fn room(&self, stream: &Stream, start: usize, lens: &[usize]) -> Result<Box<Room>>;
     fn clear(&self, device: &mut Room) -> Result<()>;
+    fn cut(&self, device: &mut Room, output: usize);
     fn verify(&self, device: &Room) -> Result<(), String>;
     fn printed(&self, device: &Room) -> Result<String>;
 }
@@ -266,6 +282,9 @@ impl<O: Outputs + Send + Sync + 'static> AnyOutputs for O {
     }
     fn clear(&self, device: &mut Room) -> Result<()> {
         <O as Outputs>::clear(device.downcast_mut::<O::Device>().expect(OWN))
+    }
+    fn cut(&self, device: &mut Room, output: usize) {
+        <O as Outputs>::cut(device.downcast_mut::<O::Device>().expect(OWN), output);
     }
     fn verify(&self, device: &Room) -> Result<(), String> {
         Outputs::verify(self, device.downcast_ref::<O::Device>().expect(OWN))
@@ -284,6 +303,19 @@ struct Round {
 
 type Call = dyn Fn(&Case, Place<'_>, &Held, &mut Room) -> Result<()> + Send + Sync;
 
+/// The result of a call if an output is one place shorter than needed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Short {
+    /// An error of lengths.
+    Length,
+    /// An error of lengths, or of bins if there is no place.
+    Bins,
+    /// A fault, because only the launch knows how many places are needed.
+    Fault,
+    /// It is no error, or it depends on the items.
+    Any,
+}
+
 /// A call of the net. Only a few functions have the types of its columns, and the compiler makes these for each subject. The tests use the
 /// others.
 pub struct Subject {
@@ -291,6 +323,9 @@ pub struct Subject {
     pub covers: &'static [&'static str],
     pub types: &'static str,
     pub lengths: Lengths,
+    /// Whether a case of one tile needs temporary memory.
+    pub takes_memory: fn(&Case) -> bool,
+    shorts: &'static [Short],
     round: Box<dyn Fn(&Case) -> Round>,
     call: Arc<Call>,
 }
@@ -298,6 +333,21 @@ pub struct Subject {
 impl Subject {
     pub fn name(&self) -> String {
         format!("{}<{}>", self.covers[0], self.types)
+    }
+
+    /// Says for which cases one tile needs temporary memory. Without this, no case does.
+    pub fn takes_memory(self, takes_memory: fn(&Case) -> bool) -> Self {
+        Self { takes_memory, ..self }
+    }
+
+    /// Says what happens if an output is too short, for the first outputs. Without this, it is an error of lengths.
+    pub fn shorts(self, shorts: &'static [Short]) -> Self {
+        Self { shorts, ..self }
+    }
+
+    /// Returns what happens if this output is too short.
+    pub fn short(&self, output: usize) -> Short {
+        self.shorts.get(output).copied().unwrap_or(Short::Length)
     }
 
     /// Begins with the first case. The others are for [`Trial::refill`].
@@ -339,7 +389,7 @@ where
         let inputs = inputs.downcast_ref::<I::Device>().expect(OWN);
         call(case, place, inputs, outputs.downcast_mut::<O::Device>().expect(OWN))
     });
-    Subject { covers, types, lengths, round: Box::new(round), call }
+    Subject { covers, types, lengths, takes_memory: |_| false, shorts: &[], round: Box::new(round), call }
 }
 
 fn erased(call: impl Fn(&Case, Place<'_>, &Held, &mut Room) -> Result<()> + Send + Sync + 'static) -> Arc<Call> {
@@ -359,6 +409,21 @@ pub struct Trial {
 impl Trial {
     pub fn call(&mut self, place: Place<'_>) -> Result<()> {
         (self.call)(&self.rounds[self.round].case, place, &*self.inputs, &mut *self.outputs)
+    }
+
+    /// Returns the numbers of results of the present items.
+    pub fn lens(&self) -> Vec<usize> {
+        self.rounds[self.round].wants.lens()
+    }
+
+    /// Clears the results.
+    pub fn clear(&mut self) -> Result<()> {
+        self.rounds[self.round].wants.clear(&mut *self.outputs)
+    }
+
+    /// Makes the room of an output one place shorter than its results. It cannot be verified or cleared after that.
+    pub fn cut(&mut self, output: usize) {
+        self.rounds[self.round].wants.cut(&mut *self.outputs, output);
     }
 
     /// Checks that the results are those of the present items, and that nothing else was written.
@@ -389,6 +454,6 @@ impl Trial {
         self.round += 1;
         let round = &self.rounds[self.round];
         round.inputs.refill(Arc::get_mut(&mut self.inputs).expect("no twin has them"))?;
-        round.wants.clear(&mut *self.outputs)
+        self.clear()
     }
 }

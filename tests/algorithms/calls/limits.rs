@@ -1,9 +1,8 @@
-//! Tests limits: blocks with little shared memory, inputs with more items than there is memory, and workspaces of other devices.
-
-use std::collections::HashSet;
+//! Tests limits: blocks with little shared memory, inputs with more items than there is memory, and workspaces of other devices. The net
+//! calls every algorithm with the shared memory of any architecture.
 
 use kernel_primitives::algorithms::{
-    Parameter, Run, Tuning, Workspace, exclusive_scan, exclusive_scan_by_key, gather, histogram_even, inclusive_scan,
+    Run, Workspace, exclusive_scan, exclusive_scan_by_key, gather, histogram_even, inclusive_scan,
     inclusive_scan_by_key, lower_bound, merge_pairs, partition, reduce, reduce_by_key, run_length_encode,
     segmented_exclusive_scan, segmented_inclusive_scan, segmented_reduce, segmented_sort_pairs, select_flagged,
     select_if, sort_by, sort_keys, sort_pairs, sort_pairs_by, stable_partition, top_k_pairs, transform, unique,
@@ -18,7 +17,6 @@ use kernel_primitives::output::discard;
 use kernel_primitives::simt::FaultKind;
 use kernel_primitives::{Device, Diagnosis, Dims, EmulatorOptions, Error, Result};
 
-use crate::calls::capture::{ALL, Data, SIZES};
 use crate::kernels::Sixteen;
 use crate::support::{stream, values};
 use crate::{at, in_order};
@@ -32,34 +30,6 @@ fn emulator(max_shared_bytes: usize) -> Device {
     let mut options = EmulatorOptions::default();
     options.max_shared_bytes = max_shared_bytes;
     Device::emulator_with(options)
-}
-
-#[test]
-fn every_algorithm_runs_with_the_shared_memory_of_any_architecture() -> Result<()> {
-    let usual = Device::emulator().stream()?;
-    // These use the kernels of many items, although there are few items.
-    let mut tuning = Tuning::of_capability(None);
-    tuning.set(Parameter::ScanPipeline, None, 2)?;
-    tuning.set(Parameter::MergeSearching, None, 0)?;
-    let mut wrong = Vec::new();
-    for &(name, algorithm) in ALL {
-        let mut data = Data::new(&usual, SIZES[1], 4)?;
-        algorithm(Run::on(&usual), &mut data)?;
-        let expected = data.results()?;
-        // All other limits are like the last one.
-        for limit in [LIMITS[0], LIMITS[1], LIMITS[3]] {
-            let stream = emulator(limit - OWN).stream()?;
-            assert_eq!(stream.device().properties().max_shared_bytes, limit - OWN);
-            let mut data = Data::new(&stream, SIZES[1], 4)?;
-            match algorithm(Run::on(&stream).tuned(&tuning), &mut data) {
-                Ok(()) if data.results()? == expected => {}
-                Ok(()) => wrong.push(format!("{name} differs with {limit} bytes")),
-                Err(error) => wrong.push(format!("{name} with {limit} bytes: {error}")),
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    Ok(())
 }
 
 /// If a kernel needs more shared memory than there is, the emulator returns the error of a GPU.
@@ -314,21 +284,6 @@ fn a_workspace_serves_two_threads_and_two_streams() -> Result<()> {
         assert!(other.join().expect("it does not panic")?);
         Ok(())
     })
-}
-
-#[test]
-fn each_algorithm_is_listed_once() {
-    let names: HashSet<&str> = ALL.iter().map(|(name, _)| *name).collect();
-    assert_eq!(names.len(), ALL.len());
-    let source = include_str!("../../../src/algorithms/mod.rs");
-    let lists = source.split("\npub use ").skip(1).filter_map(|rest| rest.split(';').next());
-    let exported: Vec<&str> = lists
-        .flat_map(|list| list.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':'))
-        .filter(|name| name.starts_with(char::is_lowercase) && !name.ends_with("::"))
-        .collect();
-    assert!(exported.contains(&"reduce"), "{exported:?}");
-    let missing: Vec<&str> = exported.into_iter().filter(|name| !names.contains(name)).collect();
-    assert!(missing.is_empty(), "no case of {missing:?} in `capture.rs`");
 }
 
 /// If few tiles of pairs are sorted, there are twice as many tiles, each for itself.

@@ -1,6 +1,5 @@
-//! Tests what all calls have: captures, tuning values, limits, and functors and types that keep no promise.
+//! Tests what all calls have: tuning values, limits, and functors and types that keep no promise.
 
-mod capture;
 mod hostile;
 mod limits;
 mod tuning;

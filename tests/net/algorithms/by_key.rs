@@ -9,7 +9,7 @@ use crate::case::Lengths;
 use crate::data::{floats, items, small, sum, sums};
 use crate::kernels::{Compose, Map, Three, Triangular};
 use crate::reference::{exclusive, inclusive, runs};
-use crate::subject::{Subject, exact, near, subject};
+use crate::subject::{Short, Subject, exact, near, subject};
 
 pub fn subjects() -> Vec<Subject> {
     let mut all = Vec::new();
@@ -124,6 +124,15 @@ pub fn subjects() -> Vec<Subject> {
             ));
         )*};
     }
+    scans! {
+        "u32, f32, Add", u32, f32, Add, |a, b| a + b, small;
+        "u64, Map<u32>, Compose", u64, Map<u32>, Compose, |a, b| Compose.apply(a, b), items;
+    }
+    scans! {
+        exclusive
+        "i32, f32, Add", i32, f32, -0.0, Add, |a, b| a + b, small;
+        "u32, u32, Add", u32, u32, 77, Add, u32::wrapping_add, items;
+    }
     all.push(subject(
         &["inclusive_scan_by_key"],
         "u32, f32, Add, reals",
@@ -134,14 +143,9 @@ pub fn subjects() -> Vec<Subject> {
             inclusive_scan_by_key(place.run(), keys.get(), values.get(), Add, out.room())
         },
     ));
-    scans! {
-        "u32, f32, Add", u32, f32, Add, |a, b| a + b, small;
-        "u64, Map<u32>, Compose", u64, Map<u32>, Compose, |a, b| Compose.apply(a, b), items;
-    }
-    scans! {
-        exclusive
-        "i32, f32, Add", i32, f32, -0.0, Add, |a, b| a + b, small;
-        "u32, u32, Add", u32, u32, 77, Add, u32::wrapping_add, items;
-    }
-    all
+    let shorts = |subject: Subject| match subject.covers[0] {
+        "reduce_by_key" | "run_length_encode" => subject.shorts(&[Short::Fault, Short::Fault]),
+        _ => subject,
+    };
+    all.into_iter().map(shorts).collect()
 }

@@ -10,7 +10,7 @@ use kernel_primitives::{Complex, Result, Stream};
 use crate::case::{Case, Lengths};
 use crate::data::{floats, reals};
 use crate::items::Item;
-use crate::subject::{Column, Inputs, Place, Subject, near, near_complex, subject};
+use crate::subject::{Column, Inputs, Place, Short, Subject, near, near_complex, subject};
 
 /// A real array on the host. It is transformed along one axis, or along both. The shape depends only on the parameters.
 struct Array<T> {
@@ -99,6 +99,16 @@ impl<T: Item + FftFloat + Into<f64>> Array<T> {
     }
 }
 
+/// Returns whether transforms of this length have one pass along one axis. Its factors are small primes.
+fn is_one_pass(mut n: usize) -> bool {
+    for prime in [2, 3, 5, 7, 11, 13] {
+        while n.is_multiple_of(prime) {
+            n /= prime;
+        }
+    }
+    n == 1
+}
+
 /// Half spectra without imaginary parts. Each row has one.
 struct Halves {
     n: usize,
@@ -140,27 +150,34 @@ fn first<'a>(place: &'a mut Place<'_>) -> Run<'a> {
 
 pub fn subjects() -> Vec<Subject> {
     let lengths = || Lengths::near(&[64, 1000]).most(3000);
-    let mut all = vec![subject(
-        &["irfft"],
-        "f32, f32, RealPart, f32",
-        lengths(),
-        Halves::of,
-        |_, halves| {
-            let whole = halves.whole();
-            (near::<f32>(whole.transform().into_iter().map(|x| (x.re, whole.bound())).collect()),)
-        },
-        |_, place, (plan, x), (out,)| irfft(place.run(), plan, x.get(), out.room()),
-    )];
+    let mut all = vec![
+        subject(
+            &["irfft"],
+            "f32, f32, RealPart, f32",
+            lengths(),
+            Halves::of,
+            |_, halves| {
+                let whole = halves.whole();
+                (near::<f32>(whole.transform().into_iter().map(|x| (x.re, whole.bound())).collect()),)
+            },
+            |_, place, (plan, x), (out,)| irfft(place.run(), plan, x.get(), out.room()),
+        )
+        .takes_memory(|case| !is_one_pass(Halves::of(case).n)),
+    ];
     macro_rules! transforms {
         ($($name:literal: $expected:ident, |$place:ident, $plan:ident, $x:ident, $out:ident| $call:expr;)*) => {$(
-            all.push(subject(
+            let transform = subject(
                 &[$name],
                 "f32",
                 lengths(),
                 Array::<f32>::of,
                 |_, array| (near_complex::<f32>(array.$expected()),),
                 |_, $place, ($plan, $x), ($out,)| $call,
-            ));
+            );
+            all.push(transform.takes_memory(|case| {
+                let Array { shape, axes, .. } = Array::<f32>::of(case);
+                axes.len() > 1 || !is_one_pass(shape[axes[0]])
+            }));
         )*};
     }
     transforms! {
@@ -181,5 +198,10 @@ pub fn subjects() -> Vec<Subject> {
             ifft_in_place(place.run(), plan, out.exact())
         };
     }
-    all
+    // Another call comes before these.
+    let shorts = |subject: Subject| match subject.covers[0] {
+        "fft_in_place" | "ifft_in_place" => subject.shorts(&[Short::Any]),
+        _ => subject,
+    };
+    all.into_iter().map(shorts).collect()
 }

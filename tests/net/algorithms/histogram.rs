@@ -6,7 +6,7 @@ use kernel_primitives::kernels::device::{HISTOGRAM_THREADS, HISTOGRAM_VECTORS};
 
 use crate::case::{Case, Lengths};
 use crate::data::items;
-use crate::subject::{Subject, exact, subject};
+use crate::subject::{Short, Subject, exact, subject};
 
 fn lengths(bytes: usize) -> Lengths {
     Lengths::near(&[HISTOGRAM_THREADS * HISTOGRAM_VECTORS * 16 / bytes, HISTOGRAM_THREADS])
@@ -111,7 +111,12 @@ pub fn subjects() -> Vec<Subject> {
         )*};
     }
     ranges! { "u8, u32", u8; "i32, u32", i32; "f32, u32", f32; "f64, u32", f64; }
-    all
+    let shorts = |subject: Subject| match subject.covers[0] {
+        "histogram_even" => subject.shorts(&[Short::Any]),
+        "histogram_ranges" => subject.shorts(&[Short::Bins]),
+        _ => subject,
+    };
+    all.into_iter().map(shorts).collect()
 }
 
 /// The items are halves, which are scaled in `f32`.

@@ -2,7 +2,7 @@
 
 use kernel_primitives::Complex;
 use kernel_primitives::algorithms::reduce as call;
-use kernel_primitives::functor::{All, ArgMax, ArgMin, Indexed, MaxOf, Mean, MinOf, Mul, Sum, of_pair};
+use kernel_primitives::functor::{All, Any, ArgMax, ArgMin, Indexed, MaxOf, Mean, MinOf, Mul, Sum, of_pair};
 use kernel_primitives::input::{map, zip};
 use kernel_primitives::kernels::device::{REDUCE_THREADS, REDUCE_VECTORS};
 use kernel_primitives::{bf16, f16};
@@ -52,6 +52,7 @@ pub fn subjects() -> Vec<Subject> {
         "u64, Sum", u64, Sum, items, |x: &[u64]| exact(vec![x.iter().fold(0u64, |a, &b| a.wrapping_add(b))]);
         "u8, Sum", u8, Sum, items, |x: &[u8]| exact(vec![x.iter().fold(0u8, |a, &b| a.wrapping_add(b))]);
         "bool, All", bool, All, items, |x: &[bool]| exact(vec![x.iter().all(|&x| x)]);
+        "bool, Any", bool, Any, items, |x: &[bool]| exact(vec![x.iter().any(|&x| x)]);
         "Complex<f32>, Sum", Complex<f32>, Sum, items, |x: &[Complex<f32>]| exact(vec![x.iter().sum::<Complex<f32>>()]);
         "i16, MaxOf", i16, MaxOf, items, |x: &[i16]| exact(vec![x.iter().copied().max().unwrap_or(i16::MIN)]);
         "i32, MinOf", i32, MinOf, items, |x: &[i32]| exact(vec![x.iter().copied().min().unwrap_or(i32::MAX)]);

@@ -1,7 +1,7 @@
 //! Scans, and differences, which are their inverse.
 
 use kernel_primitives::algorithms::{adjacent_difference, exclusive_scan, inclusive_scan};
-use kernel_primitives::functor::{Add, BinaryFn, Max, Min, Sub};
+use kernel_primitives::functor::{Add, BinaryFn, Max, Min, Mul, Sub};
 use kernel_primitives::input::{Source, Span, reversed};
 use kernel_primitives::kernels::device::{
     DIFFERENCE_VECTORS, SCAN_THREADS, ScanTiles, scan_pipeline_tile, scan_vector, warp_items,
@@ -82,7 +82,7 @@ pub fn subjects() -> Vec<Subject> {
         |_, place, (x,), (out,)| inclusive_scan(place.run(), x.get(), Add, out.room()),
     ));
     macro_rules! differences {
-        ($($name:literal, $t:ty, $plain:expr, $items:ident;)*) => {$(
+        ($($name:literal, $t:ty, $f:ident, $plain:expr, $items:ident;)*) => {$(
             all.push(subject(
                 &["adjacent_difference"],
                 $name,
@@ -92,14 +92,17 @@ pub fn subjects() -> Vec<Subject> {
                     let plain: fn($t, $t) -> $t = $plain;
                     (equal((0..x.len()).map(|i| if i == 0 { x[0] } else { plain(x[i], x[i - 1]) }).collect()),)
                 },
-                |_, place, (x,), (out,)| adjacent_difference(place.run(), x.get(), Sub, out.room()),
+                |_, place, (x,), (out,)| adjacent_difference(place.run(), x.get(), $f, out.room()),
             ));
         )*};
     }
     differences! {
-        "f32, Sub", f32, |a, b| a - b, items;
-        "i32, Sub", i32, i32::wrapping_sub, items;
-        "u8, Sub", u8, u8::wrapping_sub, items;
+        "f32, Sub", f32, Sub, |a, b| a - b, items;
+        "f64, Sub", f64, Sub, |a, b| a - b, items;
+        "i32, Sub", i32, Sub, i32::wrapping_sub, items;
+        "u32, Sub", u32, Sub, u32::wrapping_sub, items;
+        "u8, Sub", u8, Sub, u8::wrapping_sub, items;
+        "u8, Mul", u8, Mul, u8::wrapping_mul, items;
     }
     all
 }

@@ -28,10 +28,10 @@ pub fn subjects() -> Vec<Subject> {
             all.push(subject(
                 &[stringify!($call)],
                 $name,
-                Lengths::near(&[256, 1024]).most(5000),
+                Lengths { most: 5000, ..Lengths::near(&[256, 1024]) },
                 inputs::<$t>,
                 |_, (sorted, queries)| {
-                    let place = |&$query: &$t| sorted.iter().filter(|&&$item| $before).count() as u64;
+                    let place = |&$query: &$t| sorted.partition_point(|&$item| $before) as u64;
                     (exact(queries.iter().map(place).collect()),)
                 },
                 |_, place, (sorted, queries), (out,)| $call(place.run(), sorted.get(), queries.get(), out.room()),

@@ -6,6 +6,7 @@ use kernel_primitives::kernels::device::{merge_tile_items, segment_sort_short_it
 
 use crate::case::Lengths;
 use crate::data::{items, offsets};
+use crate::kernels::Flagged;
 use crate::reference::{at, order};
 use crate::subject::{Subject, exact, subject};
 
@@ -27,7 +28,7 @@ fn places(x: &[u32], offsets: &[u32]) -> Vec<usize> {
 
 pub fn subjects() -> Vec<Subject> {
     let offsets = |case: &_, len| offsets(case, len).iter().map(|&at| at as u32).collect::<Vec<_>>();
-    vec![
+    let all = vec![
         subject(
             &["segmented_sort"],
             "u32, u32, Less",
@@ -50,5 +51,21 @@ pub fn subjects() -> Vec<Subject> {
                 segmented_sort_pairs(run, x.get(), values.get(), offsets.get(), Less, out, out_values)
             },
         ),
-    ]
+        subject(
+            &["segmented_sort_pairs"],
+            "u32, Flagged, u32, Less",
+            lengths(4),
+            move |case| (items::<u32>(case, 0, case.len), items::<Flagged>(case, 1, case.len), offsets(case, case.len)),
+            |_, (x, values, offsets)| {
+                let places = places(x, offsets);
+                (exact(at(x, &places)), exact(at(values, &places)))
+            },
+            |_, place, (x, values, offsets), (out, out_values)| {
+                let (run, out, out_values) = (place.run(), out.room(), out_values.room());
+                segmented_sort_pairs(run, x.get(), values.get(), offsets.get(), Less, out, out_values)
+            },
+        ),
+    ];
+    // The call lists the tiles of all segments in temporary memory.
+    all.into_iter().map(|subject| subject.takes_memory(|_| true)).collect()
 }

@@ -10,7 +10,7 @@ use crate::case::{Case, Lengths};
 use crate::data::{flags, items};
 use crate::items::Item;
 use crate::kernels::{OddKey, Three};
-use crate::subject::{Subject, exact, subject};
+use crate::subject::{Short, Subject, exact, subject};
 
 /// Returns lengths near tiles of many items and of few.
 pub fn lengths<T: Element>() -> Lengths {
@@ -95,5 +95,9 @@ pub fn subjects() -> Vec<Subject> {
             select_flagged(place.run(), x.get(), flags.get(), out.room(), count.room())
         },
     ));
-    all
+    let shorts = |subject: Subject| match subject.covers[0] {
+        "select_if" | "select_flagged" => subject.shorts(&[Short::Fault]),
+        _ => subject,
+    };
+    all.into_iter().map(shorts).collect()
 }

@@ -10,7 +10,7 @@ use kernel_primitives::{Result, SortKey, f16};
 
 use crate::case::{Case, Lengths};
 use crate::data::items;
-use crate::kernels::{ByKey, Three, Twelve};
+use crate::kernels::{ByKey, Flagged, Three, Twelve};
 use crate::reference::{Key, at, order};
 use crate::subject::{Subject, exact, subject};
 
@@ -88,7 +88,13 @@ pub fn subjects() -> Vec<Subject> {
             ));
         )*};
     }
-    pairs! { "f32, u32", f32, u32; "u64, u32", u64, u32; "u32, u64", u32, u64; "u32, Twelve", u32, Twelve; }
+    pairs! {
+        "f32, u32", f32, u32;
+        "u64, u32", u64, u32;
+        "u32, u64", u32, u64;
+        "u32, Twelve", u32, Twelve;
+        "u32, Flagged", u32, Flagged;
+    }
     macro_rules! by {
         ($($name:literal, $k:ty, $order:ident, $before:expr;)*) => {$(
             all.push(subject(
@@ -129,5 +135,18 @@ pub fn subjects() -> Vec<Subject> {
         "f32, Counting<u32>, Greater", f32, Greater, |a, b| b.order(a).is_lt();
         "Three, Counting<u32>, ByKey", Three, ByKey, |a, b| a.key < b.key;
     }
+    all.push(subject(
+        &["sort_pairs_by"],
+        "u32, Flagged, Less",
+        Lengths::near(&[merge_sort_tile_items(4, 4), merge_tile_items(4, 4)]),
+        |case| (items::<u32>(case, 0, case.len), items::<Flagged>(case, 1, case.len)),
+        |_, (x, values)| {
+            let places = order(x, |a, b| a < b);
+            (exact(at(x, &places)), exact(at(values, &places)))
+        },
+        |_, place, (x, values), (out, out_values)| {
+            sort_pairs_by(place.run(), x.get(), values.get(), Less, out.room(), out_values.room())
+        },
+    ));
     all
 }

@@ -17,7 +17,6 @@ use crate::subject::{Column, Inputs, Subject, equal, near, subject};
 
 /// A matrix with a vector or several on the host. On the device, its indices have type `I`. The rows, the columns and the method depend
 /// only on the parameters.
-/// the parameters alone.
 struct Product<T, I = u32> {
     offsets: Vec<u32>,
     columns: Vec<u32>,
@@ -234,7 +233,14 @@ pub fn subjects() -> Vec<Subject> {
             spmm_by(place.run(), a, x.get(), vectors(case), PlusTimes, axpby, y.room())
         },
     ));
-    all
+    all.into_iter().map(|subject| subject.takes_memory(has_tiles)).collect()
+}
+
+/// Returns whether the matrix has more than one tile along its merge path, and may be multiplied by these tiles.
+fn has_tiles(case: &Case) -> bool {
+    let Product { offsets, columns, method, .. } = Product::<f64>::of(case, small);
+    let by_path = matches!(method, None | Some(SpmvMethod::MergePath));
+    by_path && offsets.len() - 1 + columns.len() > csr_tile_steps::<f64>()
 }
 
 /// There are several vectors, and others that are added.

@@ -11,14 +11,15 @@ use crate::reference::{Key, at, order};
 use crate::subject::{Subject, exact, subject};
 
 fn lengths() -> Lengths {
-    Lengths::near(&[TOP_K_TILE, TOP_K_MOST, 5 * TOP_K_TILE, 9 * TOP_K_TILE]).most(24 * TOP_K_TILE)
+    let near = [TOP_K_TILE, TOP_K_MOST, 5 * TOP_K_TILE, 9 * TOP_K_TILE];
+    Lengths { most: 24 * TOP_K_TILE, ..Lengths::near(&near) }
 }
 
 /// Returns the number of items that are requested.
 fn k(case: &Case) -> usize {
     let mut param = case.param(6);
-    let k = [0, 1, param.below(40), param.below(TOP_K_MOST), TOP_K_MOST - 1, TOP_K_MOST, TOP_K_MOST, TOP_K_MOST + 1];
-    [k[param.below(8)], case.len][(param.below(12) == 0) as usize].min(case.len)
+    let [few, some] = [param.below(40), param.below(TOP_K_MOST)];
+    [0, 1, few, some, TOP_K_MOST - 1, TOP_K_MOST, TOP_K_MOST + 1, case.len][param.below(8)].min(case.len)
 }
 
 fn places<K: Key>(case: &Case, x: &[K], descending: bool) -> Vec<usize> {
@@ -46,7 +47,7 @@ pub fn subjects() -> Vec<Subject> {
         "f32, Less", f32, Less, false;
         "bool, Greater", bool, Greater, true;
     }
-    all.push(subject(
+    let pairs = subject(
         &["top_k_pairs"],
         "f32, Counting<u32>, Greater",
         lengths(),
@@ -59,6 +60,8 @@ pub fn subjects() -> Vec<Subject> {
             let x = x.get();
             top_k_pairs(place.run(), x, counting(0u32, x.len()), k(case), Greater, out.room(), places.room())
         },
-    ));
+    );
+    // The second kernel reads the keys and the places that the first one finds.
+    all.push(pairs.takes_memory(|_| true));
     all
 }

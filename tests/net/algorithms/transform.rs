@@ -10,7 +10,7 @@ use crate::case::{Case, Lengths};
 use crate::data::{items, shuffled};
 use crate::items::Item;
 use crate::kernels::{Both, Three, Twelve};
-use crate::subject::{Subject, exact, subject};
+use crate::subject::{Short, Subject, exact, subject};
 
 /// Returns lengths near the items of a warp, and of a block of eight warps.
 fn lengths<S: Source>() -> Lengths {
@@ -157,7 +157,14 @@ pub fn subjects() -> Vec<Subject> {
         )*};
     }
     fills! { "u8", u8; "f64", f64; }
-    all
+    let shorts = |subject: Subject| match subject.covers[0] {
+        "generate" | "fill" | "scatter" => subject.shorts(&[Short::Any]),
+        "transform" if subject.types.contains("Strided") || subject.types.contains("Permutation") => {
+            subject.shorts(&[Short::Any])
+        }
+        _ => subject,
+    };
+    all.into_iter().map(shorts).collect()
 }
 
 /// Returns the old contents of the room for results.

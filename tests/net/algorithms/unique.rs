@@ -6,7 +6,7 @@ use super::select::lengths;
 use crate::data::items;
 use crate::kernels::Three;
 use crate::reference::{at, runs};
-use crate::subject::{Subject, exact, subject};
+use crate::subject::{Short, Subject, exact, subject};
 
 pub fn subjects() -> Vec<Subject> {
     let mut all = Vec::new();
@@ -43,5 +43,10 @@ pub fn subjects() -> Vec<Subject> {
     }
     subjects! { "f32", f32; "u64", u64; "Three", Three; }
     subjects! { "u32, f32", u32, f32; "u8, f64", u8, f64; }
-    all
+    let shorts = |subject: Subject| match subject.covers[0] {
+        "unique" => subject.shorts(&[Short::Fault]),
+        "unique_by_key" => subject.shorts(&[Short::Fault, Short::Fault]),
+        _ => subject,
+    };
+    all.into_iter().map(shorts).collect()
 }
