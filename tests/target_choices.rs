@@ -52,7 +52,7 @@ const CHOICES: &[(&str, &[(usize, &str)])] = &[
     ("primitives-macros/src/kernel/launch.rs", &[(3, ONE_SIDE)]),
     ("primitives-macros/src/kernel/members.rs", &[(3, ONE_SIDE)]),
     ("primitives-macros/src/kernel/tests.rs", &[(1, ONE_SIDE)]),
-    ("primitives-macros/src/shipped.rs", &[(2, ONE_SIDE)]),
+    ("primitives-macros/src/shipped.rs", &[(3, ONE_SIDE)]),
     ("src/algorithms/fourier/block.rs", &[(3, COMPILER)]),
     ("src/algorithms/fourier/mod.rs", &[(11, ONE_SIDE)]),
     ("src/algorithms/mod.rs", &[(6, ONE_SIDE)]),
