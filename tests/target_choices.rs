@@ -54,7 +54,7 @@ const CHOICES: &[(&str, &[(usize, &str)])] = &[
     ("primitives-macros/src/kernel/tests.rs", &[(1, ONE_SIDE)]),
     ("primitives-macros/src/shipped.rs", &[(3, ONE_SIDE)]),
     ("src/algorithms/fourier/block.rs", &[(3, COMPILER)]),
-    ("src/algorithms/fourier/mod.rs", &[(11, ONE_SIDE)]),
+    ("src/algorithms/fourier/mod.rs", &[(12, ONE_SIDE)]),
     ("src/algorithms/mod.rs", &[(6, ONE_SIDE)]),
     ("src/algorithms/sparse/mod.rs", &[(16, ONE_SIDE)]),
     ("src/algorithms/tile/mod.rs", &[(1, ARCHITECTURE)]),
