@@ -176,6 +176,12 @@ pub fn sum(x: &[f32]) -> (f64, f64) {
     sums(x).last().unwrap_or_default()
 }
 
+/// Returns `first` and the sums of the items before each item, and the largest errors, as [`sums`].
+pub fn sums_before(first: f32, x: &[f32]) -> Vec<(f64, f64)> {
+    let all: Vec<f32> = std::iter::once(first).chain(x.iter().copied()).collect();
+    sums(&all).take(x.len()).collect()
+}
+
 /// Returns whether each item has a property: for long runs, for no item, for all items, or at random.
 pub fn flags(case: &Case, column: u64, len: usize) -> Vec<bool> {
     items::<bool>(case, column, len)

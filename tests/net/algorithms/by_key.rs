@@ -6,7 +6,7 @@ use kernel_primitives::input::Span;
 use kernel_primitives::kernels::device::{ReduceByKeyStorage, RunLengthItems, ScanByKeyItems};
 
 use crate::case::Lengths;
-use crate::data::{floats, items, small, sum, sums};
+use crate::data::{floats, items, small, sum, sums, sums_before};
 use crate::kernels::{Compose, Map, Three, Triangular};
 use crate::reference::{exclusive, inclusive, runs};
 use crate::subject::{Short, Subject, exact, near, subject};
@@ -141,6 +141,19 @@ pub fn subjects() -> Vec<Subject> {
         |_, (keys, values)| (near::<f32>(runs(keys).into_iter().flat_map(|run| sums(&values[run])).collect()),),
         |_, place, (keys, values), (out,)| {
             inclusive_scan_by_key(place.run(), keys.get(), values.get(), Add, out.room())
+        },
+    ));
+    all.push(subject(
+        &["exclusive_scan_by_key"],
+        "u32, f32, Add, reals",
+        Lengths::near(&[ScanByKeyItems::<Span<u32>, Span<f32>>::tiles(1 << 22, 1).tile]).most(20_000),
+        |case| (items::<u32>(case, 0, case.len), floats(case, 1, case.len)),
+        |_, (keys, values)| {
+            let before = runs(keys).into_iter().flat_map(|run| sums_before(0.3, &values[run]));
+            (near::<f32>(before.collect()),)
+        },
+        |_, place, (keys, values), (out,)| {
+            exclusive_scan_by_key(place.run(), keys.get(), values.get(), 0.3, Add, out.room())
         },
     ));
     let shorts = |subject: Subject| match subject.covers[0] {

@@ -9,7 +9,7 @@ use kernel_primitives::kernels::device::{
 use kernel_primitives::{Element, f16};
 
 use crate::case::Lengths;
-use crate::data::{floats, items, small, sums};
+use crate::data::{floats, items, small, sums, sums_before};
 use crate::kernels::{Compose, Latest, Map, Three, Triangular};
 use crate::reference::{exclusive, inclusive};
 use crate::subject::{Subject, alike, equal, exact, near, subject};
@@ -80,6 +80,14 @@ pub fn subjects() -> Vec<Subject> {
         |case| (floats(case, 0, case.len),),
         |_, (x,)| (near::<f32>(sums(x).collect()),),
         |_, place, (x,), (out,)| inclusive_scan(place.run(), x.get(), Add, out.room()),
+    ));
+    all.push(subject(
+        &["exclusive_scan"],
+        "f32, Add, reals",
+        lengths::<f32>(),
+        |case| (floats(case, 0, case.len),),
+        |_, (x,)| (near::<f32>(sums_before(0.3, x)),),
+        |_, place, (x,), (out,)| exclusive_scan(place.run(), x.get(), 0.3, Add, out.room()),
     ));
     macro_rules! differences {
         ($($name:literal, $t:ty, $f:ident, $plain:expr, $items:ident;)*) => {$(

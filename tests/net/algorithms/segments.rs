@@ -10,7 +10,7 @@ use kernel_primitives::kernels::device::{
 };
 
 use crate::case::Lengths;
-use crate::data::{floats, items, offsets, small, sum};
+use crate::data::{floats, items, offsets, small, sum, sums, sums_before};
 use crate::kernels::{Compose, Triangular};
 use crate::reference::{exclusive, inclusive, parts};
 use crate::subject::{Subject, alike, equal, exact, near, subject};
@@ -110,6 +110,30 @@ pub fn subjects() -> Vec<Subject> {
         "u32, u32, Add", u32, u32, 5, Add, u32::wrapping_add, items;
         "f32, u32, Add", f32, u32, -0.0, Add, |a, b| a + b, small;
     }
+    all.push(subject(
+        &["segmented_inclusive_scan"],
+        "f32, u32, Add, reals",
+        of_scans::<f32>(),
+        |case| (floats(case, 0, case.len), as_offsets!(offsets(case, case.len), u32)),
+        |_, (x, offsets)| {
+            let parts = parts(&as_offsets!(offsets, usize), x.len()).into_iter();
+            (near::<f32>(parts.flat_map(|part| sums(&x[part])).collect()),)
+        },
+        |_, place, (x, offsets), (out,)| segmented_inclusive_scan(place.run(), x.get(), offsets.get(), Add, out.room()),
+    ));
+    all.push(subject(
+        &["segmented_exclusive_scan"],
+        "f32, u32, Add, reals",
+        of_scans::<f32>(),
+        |case| (floats(case, 0, case.len), as_offsets!(offsets(case, case.len), u32)),
+        |_, (x, offsets)| {
+            let parts = parts(&as_offsets!(offsets, usize), x.len()).into_iter();
+            (near::<f32>(parts.flat_map(|part| sums_before(0.3, &x[part])).collect()),)
+        },
+        |_, place, (x, offsets), (out,)| {
+            segmented_exclusive_scan(place.run(), x.get(), offsets.get(), 0.3, Add, out.room())
+        },
+    ));
     all
 }
 
