@@ -1,6 +1,8 @@
 //! Tests calls: computed inputs and outputs, workspaces, captures, and errors.
 
-use kernel_primitives::algorithms::{FftKind, FftPlan, Run, Workspace, fft, fft_by, fft_in_place, irfft, rfft};
+use kernel_primitives::algorithms::{
+    FftKind, FftPlan, Run, Workspace, fft, fft_by, fft_in_place, ifft_in_place, irfft, rfft,
+};
 use kernel_primitives::functor::{Identity, Mul, NormSquared, of_pair};
 use kernel_primitives::input::{map, reversed, zip};
 use kernel_primitives::output::strided;
@@ -149,6 +151,7 @@ fn arrays_of_other_lengths_and_devices_are_errors() -> Result<()> {
     assert_eq!(mismatch(fft(&stream, &plan, &complex(13)?, &mut complex(12)?)), ("fft".into(), 12, 13));
     assert_eq!(mismatch(fft(&stream, &plan, &complex(12)?, &mut complex(11)?)), ("fft".into(), 12, 11));
     assert_eq!(mismatch(fft_in_place(&stream, &plan, &mut complex(11)?)), ("fft_in_place".into(), 12, 11));
+    assert_eq!(mismatch(ifft_in_place(&stream, &plan, &mut complex(11)?)), ("ifft_in_place".into(), 12, 11));
     let (real, mut half) = (stream.buffer_zeroed::<f32>(12)?, complex(7)?);
     assert_eq!(mismatch(rfft(&stream, &plan, &real, &mut half)), ("rfft".into(), 8, 7));
     let mut out = stream.buffer_zeroed::<f32>(12)?;

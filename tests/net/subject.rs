@@ -312,7 +312,7 @@ pub enum Short {
     Bins,
     /// A fault, because only the launch knows how many places are needed.
     Fault,
-    /// It is no error, or it depends on the items.
+    /// It is no error, or it depends on the items, or another call of the subject returns the error, under its own name.
     Any,
 }
 

@@ -1,4 +1,4 @@
-//! Tests of outputs that are one shorter than needed, and of each algorithm once with few items.
+//! Tests of outputs that are one shorter than needed, and two small cases of each subject.
 
 use std::slice::from_ref;
 
