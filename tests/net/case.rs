@@ -64,7 +64,7 @@ pub struct Case {
     pub pattern: Pattern,
     /// The seed of the items.
     pub seed: u64,
-    /// The seed of lengths and of numbers beside the items. A [refill](Self::refill) keeps it.
+    /// The seed of lengths and of numbers beside the items. A [refill](Self::refill) keeps it. 0 and 1 are [usual shapes](Self::usual).
     pub params: u64,
     /// The seed of tuning values. If it is 0, they are those of the device.
     pub tuning: u64,
@@ -147,6 +147,17 @@ impl Case {
     pub fn refill(&self, round: u64) -> Self {
         let mut random = Random::new(self.seed ^ (round << 40));
         Self { seed: random.bits() >> 32, pattern: random.one_of(&Pattern::ALL), ..self.clone() }
+    }
+
+    /// Returns a case with a usual shape, and with runs of items or with items of all kinds. Tests of long inputs need this, because many
+    /// drawn shapes are trivial: one input of a merge is empty, or one segment has all items.
+    pub fn shaped(self, shape: usize) -> Self {
+        Self { params: shape as u64, pattern: [Pattern::Zipf, Pattern::Special][shape], ..self }
+    }
+
+    /// Returns the value for the case's usual shape, or `None` if the shape is drawn.
+    pub fn usual<T: Copy>(&self, of_shapes: [T; 2]) -> Option<T> {
+        of_shapes.get(self.params as usize).copied()
     }
 
     /// Returns the `n`th of the numbers beside the items.

@@ -202,17 +202,19 @@ pub fn shuffled(case: &Case, column: u64, len: usize) -> Vec<usize> {
 /// Returns offsets of segments of `len` items. There is one more than there are segments, whose number depends only on the parameters.
 pub fn offsets(case: &Case, len: usize) -> Vec<usize> {
     let mut of = case.param(77);
-    let segments = match of.below(8) {
+    let drawn = match of.below(8) {
         0 => 0,
         1 => 1,
         2 => 2 + of.below(3),
         3 => len,
         4 => 2 * len + 3,
         _ => 1 + of.below(len / 3 + 2),
-    }
-    .min(9000);
+    };
+    // Usual segments have 50 items on average, or there is one segment, which is anywhere.
+    let segments = case.usual([len.div_ceil(50), 1]).unwrap_or(drawn).min(9000);
     let mut random = Random::new(case.seed ^ 0x0ff5);
-    let mut all: Vec<usize> = match random.below(6) {
+    let kind = random.below(6);
+    let mut all: Vec<usize> = match case.usual([[0, 2][kind % 2], 0]).unwrap_or(kind) {
         // The offsets are anywhere.
         0 | 1 => (0..=segments).map(|_| random.below(len + 1)).collect(),
         // The segments have similar lengths.
@@ -253,5 +255,18 @@ fn offsets_ascend_and_their_number_is_that_of_the_parameters() {
         let offsets = offsets(&case, case.len);
         assert!(offsets.is_sorted() && offsets.iter().all(|&at| at <= case.len), "{case}: {offsets:?}");
         assert_eq!(offsets.len(), super::data::offsets(&case.refill(1), case.len).len());
+    }
+}
+
+#[test]
+fn usual_segments_have_most_items() {
+    for seed in 0..100 {
+        let case = Case::draw(seed, &crate::case::Lengths::near(&[100]), true).shaped(0);
+        for len in [900, 20_160, 70_001] {
+            let offsets = offsets(&case, len);
+            assert_eq!(offsets.len(), len.div_ceil(50) + 1);
+            assert!(offsets.windows(2).all(|ends| ends[1] - ends[0] < len / 2), "{case}: {offsets:?}");
+            assert!(offsets[offsets.len() - 1] - offsets[0] > len / 2, "{case}: {offsets:?}");
+        }
     }
 }

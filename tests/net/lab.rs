@@ -94,12 +94,13 @@ const ONE_TILE: usize = 900;
 /// A number of items for several tiles. Scans of four bytes have more than one tile from 19 457 items.
 const SEVERAL_TILES: usize = 20_160;
 
-/// Begins with several tiles by the device's tuning values, one tile that runs checked, and several tiles by other tuning values.
+/// Begins with several tiles by the device's tuning values, one tile that runs checked, and several tiles by other tuning values. Those of
+/// several tiles have the usual shapes.
 fn several_tiles_first(n: u64, case: Case, lengths: &Lengths) -> Case {
     match n {
-        0 => Case { tuning: 0, ..case.with_len(SEVERAL_TILES, lengths) },
+        0 => Case { tuning: 0, ..case.with_len(SEVERAL_TILES, lengths).shaped(0) },
         1 => Case { tuning: 0, mode: Mode::Checked, ..case.with_len(ONE_TILE, lengths) },
-        2 => case.with_len(SEVERAL_TILES, lengths),
+        2 => case.with_len(SEVERAL_TILES, lengths).shaped(1),
         _ => case,
     }
 }

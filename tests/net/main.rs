@@ -15,9 +15,11 @@
 //! - `threads`: two threads, each with a stream of its own, on the same inputs;
 //! - `bits`: for sums of floats that round, the same bits on every run and device.
 //!
+//! Tests of long inputs begin with [usual shapes](case::Case::usual), because many drawn shapes are trivial.
+//!
 //! [`lists`] fails if a function that the library exports has no subject. A new algorithm takes a few lines in the file of its family under
 //! `algorithms`: a `subject(…)` with three closures. If it takes temporary memory for one tile, or if it does not check the length of an
-//! output, the subject says so.
+//! output, the subject says so. If a drawn shape can be trivial, its inputs ask for the usual one.
 //!
 //! **Small and large.** `KERNEL_PRIMITIVES_NET_CASES` is the number of cases of each subject in `properties`. Most other tests have an
 //! eighth of that; `shared_memory` has a thirteenth, and `tuning` and `sanitize` have a fixed number. `KERNEL_PRIMITIVES_NET_SEED` draws

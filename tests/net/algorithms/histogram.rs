@@ -15,7 +15,8 @@ fn lengths(bytes: usize) -> Lengths {
 /// Returns the number of bins: few, some, or more than there are counters for.
 fn bins(case: &Case) -> usize {
     let mut param = case.param(7);
-    [1, 2, 3 + param.below(60), 256, 1000, 3000, 17_000][param.below(7)]
+    let drawn = [1, 2, 3 + param.below(60), 256, 1000, 3000, 17_000][param.below(7)];
+    case.usual([100, 17_000]).unwrap_or(drawn)
 }
 
 fn counted<T: Copy>(x: &[T], bins: usize, bin: impl Fn(T) -> Option<usize>) -> Vec<u64> {
@@ -27,7 +28,7 @@ fn counted<T: Copy>(x: &[T], bins: usize, bin: impl Fn(T) -> Option<usize>) -> V
 /// Returns two ends among the values of the type.
 fn ends(case: &Case, least: i64, greatest: i64) -> (i64, i64) {
     let mut param = case.param(8);
-    if param.below(3) == 0 {
+    if param.below(3) == 0 || case.usual([true; 2]).is_some() {
         return (least, greatest + 1);
     }
     let mut any = || least + (param.bits() % (greatest - least + 1) as u64) as i64;

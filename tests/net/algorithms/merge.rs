@@ -11,10 +11,12 @@ use crate::kernels::{ByKey, Three};
 use crate::reference::{Key, at, order};
 use crate::subject::{Subject, exact, subject};
 
-/// Returns two sorted inputs. Each has any part of the items.
+/// Returns two sorted inputs. Each has any part of the items, and seldom none.
 fn inputs<T: Item>(case: &Case, before: impl Fn(&T, &T) -> bool) -> (Vec<T>, Vec<T>) {
     let mut param = case.param(5);
-    let first = [0, case.len, param.below(case.len + 1), case.len / 2][param.below(4)];
+    let (len, any) = (case.len, param.below(case.len + 1));
+    let drawn = [0, len, len / 3, len / 2, any, any, any, any][param.below(8)];
+    let first = case.usual([len / 3, len / 2]).unwrap_or(drawn);
     let sorted = |column: u64, len: usize| {
         let x = items::<T>(case, column, len);
         at(&x, &order(&x, &before))

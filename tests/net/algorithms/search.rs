@@ -18,7 +18,8 @@ fn inputs<T: Item + PartialOrd>(case: &Case) -> (Vec<T>, Vec<T>) {
         }
     });
     sorted.sort_by(|a, b| a.partial_cmp(b).expect("no NaN"));
-    (sorted, items::<T>(case, case.param(9).below(2) as u64, case.param(10).below(case.len + 70)))
+    let queries = case.usual([case.len; 2]).unwrap_or_else(|| case.param(10).below(case.len + 70));
+    (sorted, items::<T>(case, case.param(9).below(2) as u64, queries))
 }
 
 pub fn subjects() -> Vec<Subject> {

@@ -47,13 +47,14 @@ impl<T: Item, I> Product<T, I> {
     fn of_vectors(case: &Case, items: impl Fn(&Case, u64, usize) -> Vec<T>, vectors: usize) -> Self {
         let (of, mut random) = (case.fixed(), case.param(31));
         let count = 1 + random.below(case.len + 3);
-        let method = match random.below(10) {
+        let drawn = match random.below(10) {
             9 => None,
             8 => Some(SpmvMethod::Window),
             7 => Some(SpmvMethod::ByLength),
             6 => Some(SpmvMethod::MergePath),
             way => Some(SpmvMethod::Rows { lanes: 1 << way }),
         };
+        let method = case.usual([None, Some(SpmvMethod::MergePath)]).unwrap_or(drawn);
         // Entries before the first offset and after the last one would not be in a row.
         let mut offsets: Vec<u32> = offsets(&of, of.len).iter().map(|&at| at as u32).collect();
         offsets[0] = 0;

@@ -19,7 +19,8 @@ fn lengths() -> Lengths {
 fn k(case: &Case) -> usize {
     let mut param = case.param(6);
     let [few, some] = [param.below(40), param.below(TOP_K_MOST)];
-    [0, 1, few, some, TOP_K_MOST - 1, TOP_K_MOST, TOP_K_MOST + 1, case.len][param.below(8)].min(case.len)
+    let drawn = [0, 1, few, some, TOP_K_MOST - 1, TOP_K_MOST, TOP_K_MOST + 1, case.len][param.below(8)];
+    case.usual([10, case.len / 2]).unwrap_or(drawn).min(case.len)
 }
 
 fn places<K: Key>(case: &Case, x: &[K], descending: bool) -> Vec<usize> {

@@ -9,7 +9,9 @@ use super::{Failure, ONE_TILE, SEVERAL_TILES, cases, drive, some_cases};
 use crate::case::{Case, Lengths, Mode};
 use crate::subject::{Place, Subject, Trial};
 
-fn of_one_tile(_: u64, case: Case, lengths: &Lengths) -> Case {
+/// Limits the number of items. The first case has a usual shape.
+fn of_one_tile(n: u64, case: Case, lengths: &Lengths) -> Case {
+    let case = if n == 0 { case.shaped(0) } else { case };
     Case { tuning: 0, mode: Mode::Plain, ..case.with_len(ONE_TILE, lengths) }
 }
 
@@ -50,10 +52,14 @@ pub fn one_tile(subjects: Vec<Subject>) {
 const LIMITS: [usize; 3] = [64 << 10, 99 << 10, 227 << 10];
 const OWN: usize = 16;
 
-/// Begins with several tiles of the kernels of many items. The other cases have two tiles or three of most sorts.
+/// Begins with several tiles of the kernels of many items, in the usual shapes. The other cases have two or three tiles in most sorting
+/// algorithms.
 fn of_some_tiles(n: u64, case: Case, lengths: &Lengths) -> Case {
-    let len = if n == 0 { SEVERAL_TILES } else { 9000 };
-    Case { tuning: 0, mode: Mode::Plain, ..case.with_len(len, lengths) }
+    let case = match n {
+        0 | 1 => case.with_len(SEVERAL_TILES, lengths).shaped(n as usize),
+        _ => case.with_len(9000, lengths),
+    };
+    Case { tuning: 0, mode: Mode::Plain, ..case }
 }
 
 /// Tests calls on devices whose blocks have little shared memory.

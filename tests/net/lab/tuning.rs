@@ -13,11 +13,14 @@ use crate::subject::{Place, Subject};
 /// 536 items, the least that the tiles of a block of `top_k` may have.
 const LONG: usize = 70_001;
 
-/// Returns the cases: three that run checked, and two of [`LONG`] inputs, of which the second begins inside a vector. Several blocks of
-/// these run at once, because the values of some parameters are for each multiprocessor.
+/// Returns the cases, which have usual shapes: three that run checked, and two of [`LONG`] inputs, of which the second begins inside a
+/// vector. Several blocks of these run at once, because the values of some parameters are for each multiprocessor.
 fn of_some_lengths(n: u64, case: Case, lengths: &Lengths) -> Case {
-    let checked = |len| Case { mode: Mode::Checked, ..case.clone().with_len(len, lengths) };
-    let long = |offset| Case { mode: Mode::Shuffled, offset, place: offset, ..case.clone().with_len(LONG, lengths) };
+    let checked = |len| Case { mode: Mode::Checked, ..case.clone().with_len(len, lengths).shaped(0) };
+    let long = |offset| {
+        let case = case.clone().with_len(LONG, lengths).shaped(offset);
+        Case { mode: Mode::Shuffled, offset, place: offset, ..case }
+    };
     match n {
         0 => checked(11),
         1 => checked(1000),
