@@ -6,7 +6,8 @@
 //!
 //! - `properties`: one call, compared with the reference. The elements beside the results are unchanged;
 //! - `captures`: a graph of the call, replayed with other data in the same buffers. With a used workspace, the capture allocates nothing;
-//! - `one_tile`: a call of one tile allocates nothing, and is captured without a workspace, unless the subject says that it needs memory;
+//! - `one_tile`: a call of one tile allocates nothing, and is captured without a workspace, unless the subject says that it needs memory.
+//!   If all its cases need memory, the test checks that the usual one allocates;
 //! - `shared_memory`: blocks with the shared memory of any architecture, from 64 KiB to 227 KiB;
 //! - `tuning`: each candidate of all tuning values, and the least and the greatest values, for one subject of each function;
 //! - `short_outputs`: the error of each output that is one shorter than needed: an error of lengths, or what the subject says;
