@@ -10,6 +10,7 @@ mod kernels;
 
 mod accuracy;
 mod calls;
+mod captures;
 mod chain;
 mod limits;
 mod long;
