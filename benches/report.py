@@ -124,7 +124,10 @@ class Results:
         for family, files in FAMILIES.items():
             text = "".join((BENCHMARKS / f"{file}.rs").read_text(encoding="utf-8") for file in files)
             found[family] = [name for name in self.algorithms if f'"{name}"' in text]
-        known = {name for names in found.values() for name in names}
+        known = set()
+        for family, names in found.items():
+            assert known.isdisjoint(names), f"in the files of {family} and of a family before it: {sorted(known & set(names))}"
+            known |= set(names)
         found["others"] = [name for name in self.algorithms if name not in known]
         return [(family, names) for family, names in found.items() if names]
 

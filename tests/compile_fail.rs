@@ -135,14 +135,14 @@ fn line_in_case(span: &Value) -> Option<u64> {
     line_in_case(outer)
 }
 
-/// Finds the cases in a folder and in the folders below it.
-fn find_cases(folder: &Path, cases: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("the cases") {
-        let path = entry.expect("a case").path();
+/// Finds the sources in a folder and in the folders below it.
+fn find_sources(folder: &Path, sources: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("the folder") {
+        let path = entry.expect("a file").path();
         if path.is_dir() {
-            find_cases(&path, cases);
+            find_sources(&path, sources);
         } else if path.extension().is_some_and(|e| e == "rs") {
-            cases.push(path);
+            sources.push(path);
         }
     }
 }
@@ -151,7 +151,7 @@ fn find_cases(folder: &Path, cases: &mut Vec<PathBuf>) {
 fn misuse_does_not_compile_and_the_message_says_why() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ui");
     let mut cases = Vec::new();
-    find_cases(&folder, &mut cases);
+    find_sources(&folder, &mut cases);
     cases.sort();
     let Built { mut errors, programs, said } = build(&write_package(&cases));
 
@@ -186,18 +186,52 @@ fn misuse_does_not_compile_and_the_message_says_why() {
     assert!(report.is_empty(), "\n{report}");
 }
 
-/// Returns the algorithms of the table by the shapes of their rows. A shape is the parameters of the trait with their bounds, and has numbers
-/// in place of the names.
-fn shapes(table: &str) -> BTreeMap<String, Vec<&str>> {
-    let mut shapes = BTreeMap::<String, Vec<&str>>::new();
+/// A row of the table of algorithms.
+struct Row<'a> {
+    algorithm: &'a str,
+    /// The trait.
+    implemented: &'a str,
+    /// The parameters of the trait, without `Self`.
+    params: Vec<&'a str>,
+    /// A parameter with its bound in each.
+    bounds: Vec<&'a str>,
+}
+
+impl Row<'_> {
+    /// Returns whether a parameter is a source or a sink, which has a short name.
+    fn has_short_name(&self, param: &str) -> bool {
+        self.bounds
+            .iter()
+            .any(|bound| matches!(bound.split_once(": "), Some((of, "AsSource" | "AsSink")) if of == param))
+    }
+}
+
+/// Returns the rows of the table of algorithms.
+fn rows<'a>(table: &'a str) -> Vec<Row<'a>> {
+    let mut rows = Vec::new();
     let mut lines = table.lines().map(str::trim);
     while let Some(line) = lines.next() {
         let name = line.strip_prefix('(').and_then(|line| line.strip_suffix(" $then:ident $given:tt) => {"));
-        let Some(name) = name else { continue };
-        let row = lines.next().and_then(|row| row.split_once(" [")?.1.strip_suffix(" [")).expect("a row of the table");
-        let params: Vec<&str> = row.split(']').next().expect("the parameters").split(", ").collect();
+        let Some(algorithm) = name else { continue };
+        let row = lines.next().and_then(|line| line.split_once("$given ")?.1.strip_suffix("] ["));
+        let (implemented, lists) = row.and_then(|row| row.split_once(" [")).expect("a row of the table");
+        let [params, bounds] = <[&str; 2]>::try_from(lists.split("] [").collect::<Vec<_>>()).expect("two lists");
+        let list = |text: &'a str| text.split(", ").filter(|one| !one.is_empty()).collect();
+        rows.push(Row { algorithm, implemented, params: list(params), bounds: list(bounds) });
+    }
+    assert!(rows.len() > 30, "only {} rows of the table were found", rows.len());
+    rows
+}
+
+/// Returns the algorithms by the shapes of their rows. A shape is the parameters of the trait with their bounds, and has numbers in place of
+/// the names.
+fn shapes<'a>(rows: &[Row<'a>]) -> BTreeMap<String, Vec<&'a str>> {
+    let mut shapes = BTreeMap::<String, Vec<&str>>::new();
+    for Row { algorithm, params, bounds, .. } in rows {
         let mut shape = String::new();
-        for piece in row.split_inclusive(|c: char| !c.is_alphanumeric()) {
+        for piece in
+            format!("{} [{}]", params.join(", "), bounds.join(", ")).split_inclusive(|c: char| !c.is_alphanumeric())
+        {
             let word = piece.trim_end_matches(|c: char| !c.is_alphanumeric());
             match params.iter().position(|param| *param == word && !word.is_empty()) {
                 Some(number) => write!(shape, "{number}").expect("writing to a string"),
@@ -205,23 +239,131 @@ fn shapes(table: &str) -> BTreeMap<String, Vec<&str>> {
             }
             shape.push_str(&piece[word.len()..]);
         }
-        shapes.entry(shape).or_default().push(name);
+        shapes.entry(shape).or_default().push(algorithm);
     }
     shapes
 }
 
-/// The error of a call without kernels shows the line that makes them. A macro writes this line from the row of the algorithm, so one case for
-/// each shape of row is enough.
+/// The error of a call without kernels shows the line that makes them. A macro writes this line from the row of the algorithm, and the compiler
+/// puts in the types of the call's bound. There is a case for each shape of row, and the next test reads the bounds of all calls.
 #[test]
 fn each_shape_of_row_has_a_call_without_kernels() {
     let mut cases = Vec::new();
-    find_cases(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ui"), &mut cases);
+    find_sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ui"), &mut cases);
     let sources: String = cases.iter().map(|case| fs::read_to_string(case).expect("a case")).collect();
-    let shapes = shapes(include_str!("../src/kernels/device/shipped.rs"));
-    assert!(shapes.values().flatten().count() > 30, "only these rows were found: {shapes:?}");
     let shown =
         |name: &&str| sources.contains(&format!("//~ write `instantiate!(kernel_primitives::algorithms::{name}<"));
-    for (shape, algorithms) in shapes {
-        assert!(algorithms.iter().any(shown), "no case of `tests/ui/algorithms` calls one of {algorithms:?} [{shape}");
+    for (shape, algorithms) in shapes(&rows(include_str!("../src/kernels/device/shipped.rs"))) {
+        assert!(algorithms.iter().any(shown), "no case of `tests/ui/algorithms` calls one of {algorithms:?}: {shape}");
     }
+}
+
+/// The `where` of a function.
+struct Where<'a> {
+    function: &'a str,
+    /// The bounds with their lines.
+    bounds: Vec<(usize, String)>,
+}
+
+impl Where<'_> {
+    /// Returns whether a type is a source or a sink, and not an element, which is a short name of sources and sinks in memory.
+    fn is_long_name(&self, name: &str) -> bool {
+        let bounded = |bound: &str| {
+            let by = bound.strip_prefix(name).and_then(|rest| rest.strip_prefix(": "));
+            by.is_some_and(|by| by.starts_with("Source") || by.starts_with("Sink"))
+        };
+        !name.ends_with("::Short") && (name.contains('<') || self.bounds.iter().any(|(_, bound)| bounded(bound)))
+    }
+}
+
+/// Returns the bounds of the functions of a source.
+fn wheres(source: &str) -> Vec<Where<'_>> {
+    let (mut wheres, mut function, mut inside, mut bound) = (Vec::<Where<'_>>::new(), "", false, String::new());
+    for (line, code) in source.lines().map(str::trim).enumerate() {
+        if let Some((before, after)) = code.split_once("fn ")
+            && (before.is_empty() || before.starts_with("pub"))
+        {
+            function = after.split(['<', '(']).next().expect("a name");
+        }
+        if code == "where" {
+            wheres.push(Where { function, bounds: Vec::new() });
+            inside = true;
+        } else if code == "{" {
+            (inside, bound) = (false, String::new());
+        } else if inside {
+            bound += code;
+            if bound.ends_with(',') && bound.matches('<').count() == bound.replace("->", "").matches('>').count() {
+                let bound = std::mem::take(&mut bound).trim_end_matches(',').to_owned();
+                wheres.last_mut().expect("the last `where`").bounds.push((line + 1, bound));
+            }
+        }
+    }
+    wheres
+}
+
+/// Returns the arguments after an opening `<`.
+fn arguments(text: &str) -> Vec<&str> {
+    let (mut depth, mut begin, mut arguments) = (0, 0, Vec::new());
+    for (at, c) in text.char_indices() {
+        match c {
+            '<' => depth += 1,
+            '>' if depth > 0 => depth -= 1,
+            ',' | '>' if depth == 0 => {
+                arguments.push(text[begin..at].trim());
+                begin = at + 1;
+                if c == '>' {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    arguments
+}
+
+/// Returns the types of a bound that the row of its trait has as sources or sinks, if the bound has the trait of the row.
+fn sources_and_sinks<'a>(row: &Row<'_>, bound: &'a str) -> Option<Vec<&'a str>> {
+    let (bounded, by) = bound.split_once(": ")?;
+    let name = format!("{}<", row.implemented);
+    let is_whole = |&(at, _): &(usize, &str)| !by[..at].ends_with(|c: char| c.is_alphanumeric());
+    let (at, _) = by.match_indices(&name).find(is_whole)?;
+    let types = [bounded].into_iter().chain(arguments(&by[at + name.len()..]));
+    let named = ["Self"].iter().chain(&row.params).zip(types);
+    Some(named.filter(|(param, _)| row.has_short_name(param)).map(|(_, of)| of).collect())
+}
+
+/// The error of a call without kernels names a source as users write it, `f32` and not `Span<f32>`, if the call's bound has the short name.
+#[test]
+fn each_call_asks_for_kernels_by_short_names() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut paths = Vec::new();
+    find_sources(&root.join("src/algorithms"), &mut paths);
+    paths.sort();
+    let rows = rows(include_str!("../src/kernels/device/shipped.rs"));
+    let (mut report, mut read) = (String::new(), BTreeSet::new());
+    for path in paths {
+        let source = fs::read_to_string(&path).expect("a source");
+        let path = path.strip_prefix(root).expect("a path below the root").display();
+        for of in &wheres(&source) {
+            for ((line, bound), row) in of.bounds.iter().flat_map(|bound| rows.iter().map(move |row| (bound, row))) {
+                let Some(names) = sources_and_sinks(row, bound) else { continue };
+                if of.function == row.algorithm {
+                    read.insert(row.algorithm);
+                }
+                for name in names.into_iter().filter(|name| of.is_long_name(name)) {
+                    let function = of.function;
+                    writeln!(
+                        report,
+                        "{path}:{line}: `{bound}` of `{function}` needs `{name}::Short` in place of `{name}`"
+                    )
+                    .expect("writing to a string");
+                }
+            }
+        }
+    }
+    for Row { algorithm, implemented, .. } in rows.iter().filter(|row| !read.contains(row.algorithm)) {
+        writeln!(report, "no bound of a function `{algorithm}` in `src/algorithms` has the trait `{implemented}`")
+            .expect("writing to a string");
+    }
+    assert!(report.is_empty(), "\n{report}");
 }

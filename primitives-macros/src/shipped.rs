@@ -98,7 +98,8 @@ pub(crate) fn expand(input: TokenStream, environment: &Environment) -> Result<To
     Ok(tokens)
 }
 
-/// A statement that compiles only if the trait of the algorithm holds for the arguments of a line: calls with them find their kernels.
+/// A statement that compiles only if the trait of the algorithm holds for the arguments of a line: there are kernels for them. It does not
+/// check what calls ask for beyond that; `tests/product` calls many algorithms with the types of the table.
 fn check(rows: &HashMap<String, Row>, ready: &Ready) -> Option<TokenStream> {
     let Ready { is_kernel, name, arguments, .. } = ready;
     let (first, others) = arguments.split_first().filter(|_| !is_kernel)?;

@@ -115,10 +115,13 @@ fn docs() -> Vec<(String, String)> {
         }
     }
     let of = |name: String| {
-        let begin = ["<", "("].iter().find_map(|end| sources.find(&format!("\npub fn {name}{end}")));
-        let before = sources[..begin.expect("a function")].lines().rev();
-        let lines = before.take_while(|line| line.starts_with("///") || line.starts_with("#[")).collect::<Vec<_>>();
-        let docs = lines.into_iter().rev().filter_map(|line| line.strip_prefix("///"));
+        let heads = ["<", "("].map(|end| format!("\npub fn {name}{end}"));
+        let found: Vec<usize> =
+            heads.iter().flat_map(|head| sources.match_indices(head.as_str())).map(|(at, _)| at).collect();
+        let &[begin] = &found[..] else { panic!("`src/algorithms` has {} public functions `{name}`", found.len()) };
+        // An attribute may have several lines. An empty line comes before the docs.
+        let before = sources[..begin].lines().rev().take_while(|line| !line.is_empty()).collect::<Vec<_>>();
+        let docs = before.into_iter().rev().filter_map(|line| line.strip_prefix("///"));
         (name, docs.map(|line| line.strip_prefix(' ').unwrap_or(line).to_owned() + "\n").collect())
     };
     listed().into_iter().map(of).collect()

@@ -127,7 +127,43 @@ where
     Ok(())
 }
 
-/// For each kernel, there are types that it was compiled for, and types that it also serves.
+/// Calls `f::<K, V, _, …>(…)` for each key with each value. `numbers` are all numbers.
+macro_rules! each_pair {
+    (|$k:ident, $v:ident| $call:expr; numbers $values:tt) => {
+        with_numbers! { each_pair |$k, $v| $call; $values of }
+    };
+    (|$k:ident, $v:ident| $call:expr; $keys:tt numbers) => {
+        with_numbers! { each_pair |$k, $v| $call; $keys }
+    };
+    (|$k:ident, $v:ident| $call:expr; $values:tt of $keys:tt) => {
+        each_pair! { |$k, $v| $call; $keys $values }
+    };
+    (|$k:ident, $v:ident| $call:expr; [$($key:ty)*] $values:tt) => {
+        $(each_pair! { @ |$k, $v| $call; $key, $values })*
+    };
+    (@ |$k:ident, $v:ident| $call:expr; $key:ty, [$($value:ty)*]) => {
+        $({
+            type $k = $key;
+            type $v = $value;
+            $call?;
+        })*
+    };
+}
+
+/// The calls of all pairs, which never run.
+#[allow(dead_code)]
+fn all_pairs() -> Result<()> {
+    each_pair! { |K, V| radix_sort_of_pairs::<K, V, _>(); numbers numbers }
+    each_pair! { |K, V| sorts_of_pairs_by_order::<K, V, Less, _, _>(Less, false); numbers [i32 u32 f32] }
+    each_pair! { |K, V| sorts_of_pairs_by_order::<K, V, Greater, _, _>(Greater, true); numbers [i32 u32 f32] }
+    each_pair! { |K, V| sorts_of_segments_with_values::<K, V, _, _>(); [i32 i64 u32 u64 f32 f64] [i32 u32 f32] }
+    each_pair! { |K, V| firsts_of_runs::<K, V, _>(); [i32 i64 u32 u64] numbers }
+    each_pair! { |K, V| sums_of_runs::<K, V, _, _, _>(); [i32 i64 u32 u64] numbers }
+    each_pair! { |K, V| extremes_of_runs::<K, V, _, _>(); [i32 u32] numbers }
+    Ok(())
+}
+
+/// Some pairs run. For each kernel, there are types that it was compiled for, and types that it also serves.
 #[test]
 fn pairs_are_sorted_by_digits() -> Result<()> {
     radix_sort_of_pairs::<f32, u32, _>()?;

@@ -258,7 +258,7 @@ algorithm! {
 /// |---|---|---|
 /// | yes: `net::bits` | yes: `net::bits` | of each run: `algorithms::segments::by_key::an_operator_that_does_not_commute_keeps_the_order_sanitize` |
 ///
-/// CUB: `DeviceScan::ExclusiveScanByKey`.
+/// CUB: `DeviceScan::ExclusiveScanByKey`. Thrust: `exclusive_scan_by_key`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::exclusive_scan_by_key;

@@ -63,7 +63,7 @@ pub enum FftKind {
 ///
 /// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
 /// |---|---|---|
-/// | yes: `fourier::transforms::a_transform_has_the_same_bits_on_every_run` | of one [path](crate::algorithms::FftPlan::path), if blocks have as much shared memory; generated kernels on GPUs of one model, whole or in slices of one size, with [exceptions](crate::algorithms::fft) for rows of 2^24 numbers: `fourier::transforms::a_transform_has_the_same_bits_on_every_run` | fixed by the plan |
+/// | yes: `fourier::transforms::a_transform_has_the_same_bits_on_every_run` | of one [path](crate::algorithms::FftPlan::path), if blocks have the same amount of shared memory; generated kernels on GPUs of one model, whole or in slices of one size, with the two exceptions for rows of 2^24 numbers that the docs of `fft` list: `fourier::transforms::a_transform_has_the_same_bits_on_every_run` | fixed by the plan |
 ///
 /// cuFFT: `cufftPlanMany`, `cufftExecC2C`, `cufftExecZ2Z`. Differences: by a kept [`FftPlan`]; any axes of an array, any length; inputs may
 /// be computed, and [`fft_by`] applies a function to results; [`FftChain`](crate::algorithms::FftChain) takes expressions before, between
@@ -109,7 +109,7 @@ where
 ///
 /// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
 /// |---|---|---|
-/// | yes: `net::properties::fourier` | as `fft` | as `fft` |
+/// | yes: `fourier::transforms::a_transform_has_the_same_bits_on_every_run` | as `fft` | as `fft` |
 ///
 /// cuFFT: `cufftPlanMany`, `cufftExecC2C`, `cufftExecZ2Z`.
 ///
@@ -135,9 +135,9 @@ where
 ///
 /// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
 /// |---|---|---|
-/// | yes: `net::properties::fourier` | as `fft` | as `fft` |
+/// | yes: `fourier::real::real_numbers_need_not_be_aligned_for_one_access` | as `fft` | as `fft` |
 ///
-/// cuFFT: `cufftExecR2C`, `cufftExecD2Z`.
+/// cuFFT: `cufftPlanMany`, `cufftExecR2C`, `cufftExecD2Z`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{FftPlan, irfft, rfft};
@@ -182,9 +182,9 @@ where
 ///
 /// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
 /// |---|---|---|
-/// | yes: `net::properties::fourier` | as `fft` | as `fft` |
+/// | yes: `fourier::real::real_numbers_need_not_be_aligned_for_one_access` | as `fft` | as `fft` |
 ///
-/// cuFFT: `cufftExecC2R`, `cufftExecZ2D`.
+/// cuFFT: `cufftPlanMany`, `cufftExecC2R`, `cufftExecZ2D`.
 ///
 /// # Errors
 /// Returns the errors of [`fft`]. The input needs as many numbers as the half shape has.
@@ -206,9 +206,9 @@ where
 ///
 /// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
 /// |---|---|---|
-/// | yes: `net::properties::fourier` | as `fft` | as `fft` |
+/// | as `fft` | as `fft` | as `fft` |
 ///
-/// cuFFT: `cufftPlanMany`, `cufftExecC2C`, `cufftExecZ2Z`.
+/// cuFFT: `cufftPlanMany`, `cufftExecC2C`, `cufftExecZ2Z`, `cufftExecR2C`, `cufftExecD2Z`, `cufftExecC2R`, `cufftExecZ2D`.
 ///
 /// # Errors
 /// Returns the errors of [`fft`].
@@ -303,7 +303,7 @@ fn in_memory<T: FftFloat, S: Source, F: 'static, O: Sink>(kind: FftKind) -> Opti
 ///
 /// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
 /// |---|---|---|
-/// | yes: `net::properties::fourier` | as `fft` | as `fft` |
+/// | yes, those of `fft`: `fourier::transforms::every_length_is_transformed` | as `fft` | as `fft` |
 ///
 /// cuFFT: `cufftPlanMany`, `cufftExecC2C`, `cufftExecZ2Z`.
 ///
@@ -335,7 +335,7 @@ pub fn fft_in_place<'a, 'd, T: InPlace>(
 ///
 /// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
 /// |---|---|---|
-/// | yes: `net::properties::fourier` | as `fft` | as `fft` |
+/// | yes, those of `ifft`: `fourier::transforms::every_length_is_transformed` | as `fft` | as `fft` |
 ///
 /// cuFFT: `cufftPlanMany`, `cufftExecC2C`, `cufftExecZ2Z`.
 ///

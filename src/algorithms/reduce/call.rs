@@ -40,8 +40,8 @@ algorithm! {
 /// |---|---|---|
 /// | yes: `net::bits` | yes: `net::bits`, `algorithms::reduce::sums_of_floats_have_the_same_bits_on_every_device` | fixed by the number of items; the operator must be commutative |
 ///
-/// CUB: `DeviceReduce::Reduce`, `Sum`, `Min`, `Max`, `ArgMin`, `ArgMax`, `TransformReduce`. Differences: any commutative [`Reduction`]; the
-/// same bits on every run and device.
+/// CUB: `DeviceReduce::Reduce`, `Sum`, `Min`, `Max`, `ArgMin`, `ArgMax`, `TransformReduce`. Thrust: `reduce`, `transform_reduce`,
+/// `min_element`, `max_element`. Differences: any commutative [`Reduction`]; the same bits on every run and device.
 ///
 /// ```
 /// use kernel_primitives::algorithms::reduce;

@@ -40,7 +40,7 @@ algorithm! {
 /// |---|---|---|
 /// | yes: `net::bits` | yes: `algorithms::scan::scans_of_floats_have_the_same_bits_on_every_device_and_run` | of the input; the operator need not commute: `algorithms::scan::an_operator_that_does_not_commute_keeps_the_order_sanitize` |
 ///
-/// CUB: `DeviceScan::InclusiveScan`, `InclusiveSum`.
+/// CUB: `DeviceScan::InclusiveScan`, `InclusiveSum`. Thrust: `inclusive_scan`, `transform_inclusive_scan`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::inclusive_scan;
@@ -125,7 +125,7 @@ algorithm! {
 /// |---|---|---|
 /// | yes: `net::bits` | yes: `algorithms::pipeline::sums_of_floats_have_the_same_bits_for_any_number_of_blocks` | as `inclusive_scan` |
 ///
-/// CUB: `DeviceScan::ExclusiveScan`, `ExclusiveSum`.
+/// CUB: `DeviceScan::ExclusiveScan`, `ExclusiveSum`. Thrust: `exclusive_scan`, `transform_exclusive_scan`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::exclusive_scan;

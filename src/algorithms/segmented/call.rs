@@ -179,8 +179,8 @@ algorithm! {
 /// |---|---|---|
 /// | yes: `net::bits` | yes: `algorithms::segments::segmented::sums_of_segments_have_the_same_bits_for_any_number_of_blocks`, `algorithms::segments::segmented_warps::sums_of_few_items_have_the_same_bits_on_every_device` | of each segment: `algorithms::segments::segmented::segments_are_scanned_in_order_sanitize`, `algorithms::segments::segmented_warps::lanes_keep_the_order_of_an_operator_that_does_not_commute_sanitize` |
 ///
-/// CUB: `DeviceSegmentedScan::InclusiveSegmentedScan`. Differences: segments are those of [`segmented_reduce`]; balanced, except for few
-/// items, of which a block has a long segment.
+/// CUB: `DeviceSegmentedScan::InclusiveSegmentedScan`. Differences: segments are those of [`segmented_reduce`]; balanced, but few
+/// items are not: one block takes a long segment.
 ///
 /// ```
 /// use kernel_primitives::algorithms::segmented_inclusive_scan;
@@ -237,8 +237,8 @@ algorithm! {
 /// |---|---|---|
 /// | yes: `net::bits` | yes: `net::bits` | of each segment: `algorithms::segments::segmented::segments_are_scanned_in_order_sanitize` |
 ///
-/// CUB: `DeviceSegmentedScan::ExclusiveSegmentedScan`. Differences: segments are those of [`segmented_reduce`]; balanced, except for few
-/// items, of which a block has a long segment.
+/// CUB: `DeviceSegmentedScan::ExclusiveSegmentedScan`. Differences: segments are those of [`segmented_reduce`]; balanced, but few
+/// items are not: one block takes a long segment.
 ///
 /// ```
 /// use kernel_primitives::algorithms::segmented_exclusive_scan;

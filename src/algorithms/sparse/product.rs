@@ -118,7 +118,7 @@ impl<V: Element, I: CsrIndex> SparseMatrix for Planned<V, I> {
 /// |---|---|---|
 /// | yes: `sparse::products::sums_of_floats_have_the_same_bits_on_every_device_and_run` | yes: `sparse::products::sums_of_floats_have_the_same_bits_on_every_device_and_run` | fixed by the matrix and its method; the operator must be commutative |
 ///
-/// CUB: `DeviceSpmv`, which CUB has no more. cuSPARSE: `cusparseSpMV`. Differences: any element and index type, any two operators, and an
+/// CUB: `DeviceSpmv`, which CUB no longer has. cuSPARSE: `cusparseSpMV`. Differences: any element and index type, any two operators, and an
 /// epilogue in the same kernel, for a [`Csr`] or a [`Sell`].
 ///
 /// References: Bell and Garland, 2009, for rows; Merrill and Garland, 2016, for the merge path.
@@ -171,7 +171,7 @@ where
 /// |---|---|---|
 /// | yes: `net::properties::sparse` | yes: `net::properties::sparse` | as `spmv` |
 ///
-/// CUB: `DeviceSpmv`, which CUB has no more. cuSPARSE: `cusparseSpMV`.
+/// CUB: `DeviceSpmv`, which CUB no longer has. cuSPARSE: `cusparseSpMV`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{Csr, spmv_by};
@@ -222,7 +222,7 @@ where
 /// |---|---|---|
 /// | yes: `net::properties::sparse` | yes: `net::properties::sparse` | as `spmv` |
 ///
-/// CUB: `DeviceSpmv`, which CUB has no more. cuSPARSE: `cusparseSpMV`.
+/// CUB: `DeviceSpmv`, which CUB no longer has. cuSPARSE: `cusparseSpMV`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{Csr, spmv_with};

@@ -36,7 +36,7 @@ algorithm! {
 /// |---|---|---|
 /// | yes: `net::properties::transform` | yes, but for elementary functions, whose last bits differ: `net::properties::transform` | of the input: `net::properties::transform` |
 ///
-/// CUB: `DeviceTransform::Transform`, `DeviceFor`, `DeviceCopy`. Thrust: `transform`, `copy`. Differences: several inputs are zipped, and
+/// CUB: `DeviceTransform::Transform`, `DeviceFor::ForEach`. Thrust: `transform`, `copy`. Differences: several inputs are zipped, and
 /// several outputs; for a kernel of your own, [`kernels::map_unary`](fn@crate::kernels::map_unary),
 /// [`map_binary`](fn@crate::kernels::map_binary), [`map_ternary`](fn@crate::kernels::map_ternary) and
 /// [`map_any`](fn@crate::kernels::map_any).
@@ -106,8 +106,8 @@ algorithm! {
 /// |---|---|---|
 /// | yes: `net::properties::transform` | as `transform` | of the indices: `net::properties::transform` |
 ///
-/// CUB: `DeviceFor::Bulk`. Thrust: `tabulate`, `sequence`, and `generate` with a state that is a function of the index, such as the state
-/// of [`Philox`](crate::thread::Philox).
+/// CUB: `DeviceTransform::Generate`, `DeviceFor::Bulk`. Thrust: `tabulate`, `sequence`, and `generate` with a state that is a function of
+/// the index, such as the state of [`Philox`](crate::thread::Philox).
 ///
 /// # Errors
 /// Returns the errors of a launch.

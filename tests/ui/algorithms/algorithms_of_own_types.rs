@@ -1,5 +1,5 @@
 //! Algorithms for types or functors without an instantiation: one for each shape of row in the table of algorithms. The message shows the
-//! line to add.
+//! line to add. Its types are those of the call's bound, which a test in `tests/compile_fail.rs` reads for all algorithms.
 
 use kernel_primitives::algorithms::*;
 use kernel_primitives::input::reversed;
