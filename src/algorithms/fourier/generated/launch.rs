@@ -41,7 +41,7 @@ struct Written {
     blocks: u64,
     threads: u32,
     shared: u32,
-    /// For each pass, the roots of its stages and the roots of its factors.
+    /// For each pass, the roots of its stages and the roots of its factors. Passes that copy ahead have theirs apart.
     tables: Vec<Vec<Complex<f64>>>,
 }
 
@@ -57,6 +57,11 @@ fn written(work: &Work, arch: u32) -> Written {
         }
     };
     Written { text, blocks, threads, shared, tables: vec![roots, outer_roots] }
+}
+
+/// Returns the tables of a launch.
+fn tables_of(work: &Work, arch: u32) -> Vec<Vec<Complex<f64>>> {
+    if let Work::Ahead(pass) = work { pass.tables() } else { written(work, arch).tables }
 }
 
 /// A kernel as it is launched.
@@ -211,8 +216,7 @@ impl<T: FftFloat> Generated<T> {
             begin
         };
         let mut prepared = |plan: Plan| {
-            let tables =
-                |step: &Step| written(&step.work, arch).tables.into_iter().map(&mut place).collect::<Vec<u64>>();
+            let tables = |step: &Step| tables_of(&step.work, arch).into_iter().map(&mut place).collect::<Vec<u64>>();
             let tables = plan.steps.iter().map(tables).collect();
             Prepared { plan, tables }
         };

@@ -224,6 +224,11 @@ impl AheadPass {
         ]
     }
 
+    /// Returns the tables of the kernel: its roots, and those of the factors.
+    pub(in super::super) fn tables(&self) -> Vec<Vec<Complex<f64>>> {
+        vec![self.roots(), self.factors()]
+    }
+
     /// Returns the roots of the stages. If two blocks share lines, the roots with which they combine their results are after these.
     fn roots(&self) -> Vec<Complex<f64>> {
         let mut roots: Vec<_> = match self.real {
@@ -325,8 +330,9 @@ pub(in super::super::super) fn ahead(pass: &AheadPass, arch: u32) -> PassKernel 
         blocks: u64::from(pass.tiles()) * u64::from(pass.cluster),
         threads: THREADS,
         shared,
-        roots: pass.roots(),
-        outer_roots: pass.factors(),
+        // They are long, so they are apart.
+        roots: Vec::new(),
+        outer_roots: Vec::new(),
     }
 }
 

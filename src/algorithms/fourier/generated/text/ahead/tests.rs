@@ -37,10 +37,11 @@ fn run_changed(
     seed: u64,
     change: impl Fn(&str) -> String,
 ) -> (Numbers, usize) {
-    let PassKernel { text, threads, shared, roots, outer_roots, .. } = ahead(pass, 90);
+    let PassKernel { text, threads, shared, .. } = ahead(pass, 90);
+    let tables = pass.tables();
     let text = change(&text);
     let nothing = vec![NOTHING; input.len()];
-    let numbers: [&[Complex<f64>]; 4] = [input, &nothing, &roots, &outer_roots];
+    let numbers: [&[Complex<f64>]; 4] = [input, &nothing, &tables[0], &tables[1]];
     let mut memories: Vec<Memory> = numbers.into_iter().map(|x| Memory::new(pass.real, x)).collect();
     let (mut parameters, mut writes) = (vec![0, 1, 2, 3], vec![1]);
     let has_counters = pass.counters() > 0;
