@@ -52,7 +52,7 @@ use crate::{Buffer, Complex, Error, Result, Stream};
 /// square root of the length; for other lengths, three to nine times the length. If the last axis of the list has an even length, and half
 /// of it takes one pass, the plan has another three quarters of the length. On a GPU, the tables of generated kernels take up to twice as
 /// much again, and rows of 2^24 or 2^26 complex numbers take 2.5 or 10 MB more. The host computes all tables in double precision. Meanwhile
-/// this takes up to 100 bytes for each number of the axis, and the longest axes, seconds.
+/// this takes up to 100 bytes for each number of the axis, and seconds for the longest axes.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{FftPlan, fft, ifft};

@@ -225,7 +225,8 @@ impl<T: FftFloat> Generated<T> {
         let ahead = match ahead_plan(real::<T>(), shape, axes, limits) {
             // The address is not accessed.
             Some(plan)
-                if map_of(stream.device(), &plan, 1 << 20)?.is_some()
+                if plan.cluster() <= stream.device().properties().multiprocessors
+                    && map_of(stream.device(), &plan, 1 << 20)?.is_some()
                     && no_compiler(stream, arch, plan.ptx())?.is_none() =>
             {
                 Some(prepared(plan))

@@ -315,6 +315,15 @@ impl Plan {
         self.steps.iter().map(of_step).max().unwrap_or(0)
     }
 
+    /// Returns the most blocks that share memory in a launch.
+    pub(super) fn cluster(&self) -> u32 {
+        let of_step = |step: &Step| match &step.work {
+            Work::Ahead(pass) => pass.cluster,
+            _ => 1,
+        };
+        self.steps.iter().map(of_step).max().unwrap_or(1)
+    }
+
     /// Returns the plan whose results are multiplied by a factor. The last launch gives the factor.
     pub(in super::super) fn scaled(mut self) -> Self {
         match self.steps.last_mut().map(|step| &mut step.work) {

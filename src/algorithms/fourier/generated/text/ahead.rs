@@ -210,18 +210,21 @@ impl AheadPass {
         if self.counts_received() { COUNTED_VERSION } else { VERSION }
     }
 
-    /// Returns the axes of the matrices whose columns are copied: along a row, from block to block, from slice to slice, and along the rows
-    /// of a slice, of all matrices. If two blocks share columns, each has every second row.
-    pub(in super::super) fn axes(&self) -> [TileAxis; 4] {
+    /// Returns the axes of the matrices whose columns are copied: along a row, from slice to slice, and along the rows of a slice, of all
+    /// matrices. If two blocks share columns, each has every second row, and the second axis is from block to block.
+    pub(in super::super) fn axes(&self) -> Vec<TileAxis> {
         let (Shape { number, slices, .. }, cluster) = (self.shape(), self.cluster);
         let row = u64::from(self.lines * number);
         let rows = u64::from(self.count) * u64::from(LINE / slices);
-        [
+        let mut axes = vec![
             TileAxis { extent: row / 8, stride: 8, tile: PIECE / 8 },
-            TileAxis { extent: cluster.into(), stride: row, tile: 1 },
             TileAxis { extent: slices.into(), stride: row * u64::from(cluster), tile: 1 },
             TileAxis { extent: rows, stride: row * u64::from(cluster * slices), tile: COPIED_ROWS },
-        ]
+        ];
+        if cluster > 1 {
+            axes.insert(1, TileAxis { extent: cluster.into(), stride: row, tile: 1 });
+        }
+        axes
     }
 
     /// Returns the tables of the kernel: its roots, and those of the factors.
@@ -381,10 +384,18 @@ impl Writer<'_> {
         op!(self.code.e, "fence.mbarrier_init.release.cluster;");
         self.keep_roots(roots);
         self.code.barrier(false);
+        // The first access to the other block's memory may come before the blocks meet for a tile. By then, the other block has begun.
+        let begins_together = self.pass.counts_received();
+        if begins_together {
+            op!(self.code.e, "barrier.cluster.arrive.release.aligned;");
+        }
         let (turn, phase) = (self.code.e.reg(Class::B32), self.phase);
         op!(self.code.e, "mov.u32 {turn}, {};", if self.peer.is_some() { "%clusterid.x" } else { "%ctaid.x" });
         op!(self.code.e, "mov.u32 {phase}, 0;");
         self.begin_turns(turn);
+        if begins_together {
+            op!(self.code.e, "barrier.cluster.wait.acquire.aligned;");
+        }
         let [again, wait, end] = [(); 3].map(|()| self.code.e.label());
         self.code.e.place(&again);
         let is_over = self.code.e.op(Class::Pred, "setp.ge.u32", &[turn, self.bound]);

@@ -112,17 +112,17 @@ impl Writer<'_> {
         let (code, shared, barrier, map) = (&mut *self.code, self.shared, self.barrier, self.input);
         let (of_slice, column) = (LINE / self.shape.slices, code.scaled(tile.group, PIECE / 8));
         let first = code.scaled(tile.matrix, of_slice);
-        let rank = match &self.peer {
-            Some(peer) => peer.rank,
-            None => code.integer(0),
+        let (axes, rank) = match &self.peer {
+            Some(peer) => (4, format!(", {}", peer.rank)),
+            None => (3, String::new()),
         };
         for copy in 0..COPIES {
             let (slice, row) = (copy * COPIED_ROWS / of_slice, copy * COPIED_ROWS % of_slice);
             let (slice, row, to) = (code.integer(slice), code.plus(first, row), copy * COPIED_ROWS * PIECE);
             op!(
                 code.e,
-                "@{asks} cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{shared}+{to}], [{map}, \
-                 {{{column}, {rank}, {slice}, {row}}}], [{barrier}];"
+                "@{asks} cp.async.bulk.tensor.{axes}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{shared}+{to}], [{map}, \
+                 {{{column}{rank}, {slice}, {row}}}], [{barrier}];"
             );
         }
     }

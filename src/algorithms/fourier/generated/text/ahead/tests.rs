@@ -51,7 +51,7 @@ fn run_changed(
         writes.push(4);
     }
     let words = Work::Ahead(pass.clone()).words(pass.real.bits(scale));
-    let mut map = TestMap { address: memories[0].address(), axes: pass.axes().to_vec() };
+    let mut map = TestMap { address: memories[0].address(), axes: pass.axes() };
     let of_map = (pass.side == Side::Columns).then(|| (&raw mut map).expose_provenance() as u64);
     let kernel = Launch { text, blocks, threads, shared, words, seed };
     let conflicts = launch_with(kernel, &mut memories, &parameters, &writes, of_map);
@@ -185,12 +185,13 @@ fn is_right_without(pass: &AheadPass, mut is_left_out: impl FnMut(&str) -> bool)
         let Ok(found) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)) else { return false };
         std::iter::zip(&found, &expected).all(|(found, expected)| (found - expected).l1_norm() <= bound)
     };
-    (0..4).all(is_right)
+    // With the later seeds, the first block is far ahead of the second one at first.
+    (0..4).chain([20, 85, 263, 448, 506]).all(is_right)
 }
 
 #[test]
 fn without_a_meeting_results_are_wrong() {
-    for (real, meetings) in [(Real::F32, 2), (Real::F64, 1)] {
+    for (real, meetings) in [(Real::F32, 2), (Real::F64, 2)] {
         let pass = shared(real, Side::Columns, 16, 1);
         assert!(is_right_without(&pass, |_| false));
         let mut all = 0;
