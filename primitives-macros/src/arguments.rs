@@ -6,8 +6,8 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{AngleBracketedGenericArguments, Error, Expr, Path, Result, Token, Visibility, parenthesized};
 
-/// `instantiate(<f32>, …), equal_len(x, out), threads(N), max_threads(N), min_blocks(N), launch(pub(crate)), crate = path`, in any
-/// order.
+/// `instantiate(<f32>, …), equal_len(x, out), threads(N), max_threads(N), min_blocks(N), carveout(N), launch(pub(crate)), crate = path`,
+/// in any order.
 #[derive(Default)]
 pub(crate) struct Arguments {
     /// Where `instantiate` stands, if it does.
@@ -22,6 +22,8 @@ pub(crate) struct Arguments {
     pub(crate) max_threads: Option<Expr>,
     /// Blocks that a multiprocessor should hold at once.
     pub(crate) min_blocks: Option<Expr>,
+    /// The share of shared memory that the kernel prefers, in percent.
+    pub(crate) carveout: Option<Expr>,
     /// Who may launch the kernel, if not whoever sees it.
     pub(crate) launch: Option<Visibility>,
     /// The facade's path, if it is not `::kernel_primitives`.
@@ -62,6 +64,7 @@ impl Parse for Arguments {
                 }
                 "max_threads" => arguments.max_threads = Some(one_constant(&key, input)?),
                 "min_blocks" => arguments.min_blocks = Some(one_constant(&key, input)?),
+                "carveout" => arguments.carveout = Some(one_constant(&key, input)?),
                 "launch" => {
                     let visibility;
                     parenthesized!(visibility in input);
@@ -77,7 +80,7 @@ impl Parse for Arguments {
                 }
                 _ => {
                     let message = "`#[kernel]` knows `instantiate(<f32>, …)`, `equal_len(x, out)`, `threads(256)`, \
-                                   `max_threads(256)`, `min_blocks(2)`, `launch(pub(crate))` and `crate = path`";
+                                   `max_threads(256)`, `min_blocks(2)`, `carveout(50)`, `launch(pub(crate))` and `crate = path`";
                     return Err(Error::new(key.span(), message));
                 }
             }

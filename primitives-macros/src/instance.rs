@@ -92,7 +92,8 @@ impl Instance<'_> {
                         <#kernel>::__LAYOUT.hash(),
                         <#kernel>::__BOUNDS,
                     )
-                    .with_shared_params(<#kernel>::__SHARED_PARAMS);
+                    .with_shared_params(<#kernel>::__SHARED_PARAMS)
+                    .with_carveout(<#kernel>::__CARVEOUT);
                     &INFO
                 }
             }

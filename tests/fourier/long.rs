@@ -1,6 +1,6 @@
 //! Tests transforms of long rows, which take kernels that copy ahead if the GPU has these. On the emulator, the rows are short.
 
-use kernel_primitives::algorithms::{FftPlan, fft};
+use kernel_primitives::algorithms::{FftPlan, Run, Workspace, fft};
 use kernel_primitives::{Complex, Result, Stream};
 
 use crate::paths::assert_same;
@@ -8,22 +8,25 @@ use crate::reference::numbers;
 use crate::support::stream;
 use crate::transforms::Calls;
 
-/// The length of a row.
-fn length(stream: &Stream) -> usize {
-    if stream.device().is_gpu() { 1 << 24 } else { 1 << 10 }
+/// The length of a row, of which a GPU has this logarithm.
+fn length(stream: &Stream, log2: u32) -> usize {
+    1 << if stream.device().is_gpu() { log2 } else { 10 }
 }
 
 /// Transforms a row alone, in graphs, in several streams, and as the last of `rows` rows. The results are the same.
-fn check<T: Calls>(rows: usize) -> Result<()> {
+fn check<T: Calls>(log2: u32, rows: usize) -> Result<()> {
     let stream = stream()?;
-    let n = length(&stream);
+    let n = length(&stream, log2);
     let plan = FftPlan::<T>::new(&stream, &[1, n], &[1])?;
     let x = numbers::<T>(n, 4);
     let (input, mut out) = (stream.buffer_from(&x)?, stream.buffer_zeroed(n)?);
     T::forward(&stream, &plan, &input, &mut out)?;
     let expected = out.to_vec()?;
 
-    let graph = stream.capture(|stream| T::forward(stream, &plan, &input, &mut out))?;
+    let mut workspace = Workspace::new();
+    T::forward_in(Run::on(&stream).with(&mut workspace), &plan, &input, &mut out)?;
+    let graph =
+        stream.capture(|stream| T::forward_in(Run::on(stream).with(&mut workspace), &plan, &input, &mut out))?;
     for _ in 0..2 {
         out.copy_from(&x)?;
         graph.launch(&stream)?;
@@ -46,7 +49,7 @@ fn check<T: Calls>(rows: usize) -> Result<()> {
     })?;
     drop((input, out));
 
-    // The last row is more than 2^32 bytes after the first one.
+    // The last row may be more than 2^32 bytes after the first one.
     let plan = FftPlan::<T>::new(&stream, &[rows, n], &[1])?;
     let last = (rows - 1) * n;
     let (mut input, mut out) = (stream.buffer_zeroed(rows * n)?, stream.buffer_zeroed(rows * n)?);
@@ -60,18 +63,20 @@ fn check<T: Calls>(rows: usize) -> Result<()> {
 
 #[test]
 fn long_rows_of_f32_are_transformed_wherever_they_are() -> Result<()> {
-    check::<f32>(34)
+    check::<f32>(24, 34)?;
+    check::<f32>(26, 10)
 }
 
 #[test]
 fn long_rows_of_f64_are_transformed_wherever_they_are() -> Result<()> {
-    check::<f64>(18)
+    check::<f64>(24, 18)?;
+    check::<f64>(26, 2)
 }
 
 #[test]
 fn long_rows_need_not_be_aligned() -> Result<()> {
     let stream = stream()?;
-    let n = length(&stream);
+    let n = length(&stream, 24);
     let plan = FftPlan::<f32>::new(&stream, &[1, n], &[1])?;
     let x = numbers::<f32>(n, 4);
     let [mut input, mut out] = [stream.buffer_zeroed(n + 1)?, stream.buffer_zeroed(n + 1)?];

@@ -1,6 +1,6 @@
 //! Tests complex transforms: lengths, batches, axes.
 
-use kernel_primitives::algorithms::{FftPlan, fft, fft_in_place, ifft, ifft_in_place};
+use kernel_primitives::algorithms::{FftPlan, Run, fft, fft_in_place, ifft, ifft_in_place};
 use kernel_primitives::element::FftFloat;
 use kernel_primitives::{Buffer, Complex, ConvertTo, Device, EmulatorOptions, Result, Stream};
 
@@ -10,6 +10,7 @@ use crate::support::{stream, streams};
 /// The calls for a type of parts.
 pub trait Calls: FftFloat + ConvertTo<f64> {
     fn forward(stream: &Stream, plan: &FftPlan<Self>, x: &Array<Self>, out: &mut Array<Self>) -> Result<()>;
+    fn forward_in(run: Run<'_>, plan: &FftPlan<Self>, x: &Array<Self>, out: &mut Array<Self>) -> Result<()>;
     fn backward(stream: &Stream, plan: &FftPlan<Self>, x: &Array<Self>, out: &mut Array<Self>) -> Result<()>;
     fn replace(stream: &Stream, plan: &FftPlan<Self>, data: &mut Array<Self>, forward: bool) -> Result<()>;
     /// Transforms from and to arrays that begin at the second part. One of these transforms is in place.
@@ -29,6 +30,9 @@ macro_rules! calls {
         impl Calls for $t {
             fn forward(stream: &Stream, plan: &FftPlan<Self>, x: &Array<Self>, out: &mut Array<Self>) -> Result<()> {
                 fft(stream, plan, x, out)
+            }
+            fn forward_in(run: Run<'_>, plan: &FftPlan<Self>, x: &Array<Self>, out: &mut Array<Self>) -> Result<()> {
+                fft(run, plan, x, out)
             }
             fn backward(stream: &Stream, plan: &FftPlan<Self>, x: &Array<Self>, out: &mut Array<Self>) -> Result<()> {
                 ifft(stream, plan, x, out)

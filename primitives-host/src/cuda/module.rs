@@ -136,6 +136,10 @@ impl Context {
         unsafe {
             let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
             call!(self, cuFuncSetAttribute(function, attribute, rest as c_int))?;
+            if let Some(percent) = info.carveout() {
+                let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+                call!(self, cuFuncSetAttribute(function, attribute, percent.min(100) as c_int))?;
+            }
         }
         self.number_for_faults(info, module, ptx)?;
         let best_blocks = AtomicU64::new(0);

@@ -298,8 +298,8 @@ int cuModuleGetGlobal_v2(void **address, size_t *bytes, void *m, const char *nam
 }
 int cuFuncGetAttribute(int *value, int attribute, void *f) { return *value = attribute == 0 ? 1024 : 0, f != &function; }
 int cuFuncSetAttribute(void *f, int attribute, int value) {
-    (void)attribute, (void)value;
-    return f != &function;
+    // The preferred division of memory is in percent.
+    return f != &function || (attribute == 9 && (value < 0 || value > 100));
 }
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *f, int threads, size_t shared) {
     (void)shared;

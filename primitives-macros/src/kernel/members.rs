@@ -19,6 +19,10 @@ impl Kernel {
         let shared_params = self.shared_params();
         let layout = self.layout();
         let bounds = self.bounds();
+        let carveout = match &self.arguments.carveout {
+            Some(percent) => quote!(::core::option::Option::Some((#percent) as u32)),
+            None => quote!(::core::option::Option::None),
+        };
         let body = self.body();
         let launch = self.launch();
         let entry = self.entry();
@@ -35,6 +39,8 @@ impl Kernel {
                 #vis const __LAYOUT: #layout
                 #[doc(hidden)]
                 #vis const __BOUNDS: #bounds
+                #[doc(hidden)]
+                #vis const __CARVEOUT: ::core::option::Option<u32> = #carveout;
                 #[doc(hidden)]
                 #[inline(always)]
                 #vis #body

@@ -51,8 +51,8 @@ use crate::{Buffer, Complex, Error, Result, Stream};
 /// **Memory of the plan.** For one pass, the plan has as many complex numbers as the axis is long; for two or three passes, a few times the
 /// square root of the length; for other lengths, three to nine times the length. If the last axis of the list has an even length, and half
 /// of it takes one pass, the plan has another three quarters of the length. On a GPU, the tables of generated kernels take up to twice as
-/// much again, and rows of 2^24 complex numbers take 2.5 MB more. The host computes all tables in double precision. Meanwhile this takes up to 100 bytes for each number of the axis, and, for
-/// the longest axes, seconds.
+/// much again, and rows of 2^24 complex numbers take 2.5 MB more, or 10 MB for 2^26 of `f32`. The host computes all tables in double precision. Meanwhile
+/// this takes up to 100 bytes for each number of the axis, and seconds for the longest axes.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{FftPlan, fft, ifft};

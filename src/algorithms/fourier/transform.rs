@@ -46,8 +46,9 @@ pub enum FftKind {
 ///
 /// **Determinism.** Results have the same bits on every run. With compiled kernels, such as those of the emulator, they have the same bits
 /// on all devices whose blocks have the same amount of shared memory. With generated kernels, which a GPU runs, they have the same bits on
-/// all devices of one model that are whole or slices of the same size, with two exceptions for rows of 2^24 complex numbers: an
-/// input that does not begin at a multiple of 16 bytes, and a driver older than CUDA 12.0, give other last bits. See [`FftPlan::path`].
+/// all devices of one model that are whole or slices of the same size, with two exceptions for rows of 2^24 complex numbers, or
+/// 2^26 of `f32`: an input that does not begin at a multiple of 16 bytes, and a driver older than CUDA 12.0 or 12.1, give other last bits.
+/// See [`FftPlan::path`].
 ///
 /// **Accuracy.** The relative error is the root mean square of the errors, divided by that of the results. It grows with the square root of
 /// the logarithm of the length `n`. For numbers without a pattern, it is on average at most `0.5 * sqrt(log2(n))` machine epsilons, and
@@ -63,7 +64,7 @@ pub enum FftKind {
 ///
 /// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
 /// |---|---|---|
-/// | yes: `fourier::transforms::a_transform_has_the_same_bits_on_every_run` | of one [path](crate::algorithms::FftPlan::path), if blocks have the same amount of shared memory; generated kernels on GPUs of one model, whole or in slices of one size, with the two exceptions for rows of 2^24 numbers that the docs of `fft` list: `fourier::transforms::a_transform_has_the_same_bits_on_every_run` | fixed by the plan |
+/// | yes: `fourier::transforms::a_transform_has_the_same_bits_on_every_run` | of one [path](crate::algorithms::FftPlan::path), if blocks have the same amount of shared memory; generated kernels on GPUs of one model, whole or in slices of one size, with the two exceptions for rows of 2^24 numbers, or 2^26 of `f32`, that the docs of `fft` list: `fourier::transforms::a_transform_has_the_same_bits_on_every_run` | fixed by the plan |
 ///
 /// cuFFT: `cufftPlanMany`, `cufftExecC2C`, `cufftExecZ2Z`. Differences: by a kept [`FftPlan`]; any axes of an array, any length; inputs may
 /// be computed, and [`fft_by`] applies a function to results; [`FftChain`](crate::algorithms::FftChain) takes expressions before, between

@@ -239,6 +239,12 @@ pub fn merge_splits<S, T, C>(
     }
 }
 
+/// The share of shared memory, in percent, for merges of tiles. It is that of the kernel that sorts the first tiles of
+/// [`sort_by`](kernel_primitives::algorithms::sort_by), so that a multiprocessor need not divide its memory anew between the two. The threads'
+/// searches use the cache that is left. On an H200 (driver 580.159.04), a sort of 2^20 keys took 0.057 ms, and 0.074 ms with the driver's
+/// choice; merges of 2^28 keys took 2.4 % less time.
+const MERGE_CARVEOUT: u32 = 57;
+
 // PTX: merge_tiles__Span_u32_Span_u32_Less has 12 loads and 15 stores of 16 bytes, staged.
 
 /// Merges sorted runs two by two. The merge is stable. Each block makes a tile of [`merge_tile_items`] items of the result.
@@ -250,7 +256,8 @@ pub fn merge_splits<S, T, C>(
 #[kernel(
     launch(pub(crate)),
     threads(merge_threads::<S::Item, C>()),
-    min_blocks(1024 / merge_threads::<S::Item, C>())
+    min_blocks(1024 / merge_threads::<S::Item, C>()),
+    carveout(MERGE_CARVEOUT)
 )]
 pub fn merge_tiles<S, T, C>(
     cx: Block,

@@ -1,7 +1,8 @@
 //! A machine for kernels of expressions. It runs their PTX on the host, one warp at a time. It asserts the addresses of all accesses, and
 //! that shared memory is written before it is read. Lanes of a warp must take the same branches, unless they may part. If they part, the
-//! lanes that are farthest back go on first.
+//! lanes that are farthest back go on first. Blocks of a cluster share their memory and meet at a barrier.
 
+mod memory;
 mod operations;
 mod reader;
 mod run;
@@ -11,10 +12,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
+pub(crate) use memory::TestMap;
+use memory::{Cluster, SharedMemory, WINDOW};
 use operations::{Operation, bits, cut, operation, signed};
 use reader::{Argument, Reader, parts, table};
-
-use crate::__private::TileAxis;
 
 const LANES: usize = 32;
 
@@ -27,6 +28,9 @@ enum What {
     /// A barrier for the block's threads. `WarpBarrier` is one for the warp's threads.
     Barrier,
     WarpBarrier,
+    /// The arrival at the barrier of a cluster, and the wait there.
+    Arrive,
+    Meet,
     /// A load of elements of this number of bytes. The flag says whether their sign is extended.
     Load(Space, usize, bool),
     /// A store of elements of this number of bytes.
@@ -36,6 +40,8 @@ enum What {
     Shuffle(Way),
     /// A copy from global to shared memory, of contiguous bytes or of a tile of an array. It is done when a thread has looked for it in vain.
     Copy(bool),
+    /// A store of elements of this number of bytes to a block of the cluster, which is counted at a barrier there.
+    Send(usize),
     /// The announcement of the bytes of copies at a barrier, which one thread makes.
     Announce,
     /// A look at whether the copies of a phase are done.
@@ -49,6 +55,8 @@ enum What {
 enum Space {
     Global,
     Shared,
+    /// Shared memory of a block of the cluster.
+    Cluster,
     Constant,
 }
 
@@ -77,52 +85,11 @@ pub(crate) struct Machine {
     /// The addresses of variables in shared memory and of constants.
     variables: HashMap<String, u64>,
     shared: usize,
+    /// The number of blocks of a cluster.
+    cluster: usize,
     constants: Vec<Vec<u64>>,
     parting: bool,
     conflicts: Cell<usize>,
-}
-
-/// A block's shared memory, and whether each byte was written.
-#[derive(Default)]
-struct SharedMemory {
-    bytes: Vec<u8>,
-    written: Vec<bool>,
-    /// The bytes that are announced at the barrier of copies and are not there, or `None` between two phases. There is one barrier.
-    missing: Option<i64>,
-    /// The number of phases of the barrier that are over.
-    phases: u64,
-    /// The copies that are not done: where the bytes go, and the bytes.
-    copies: Vec<(usize, Vec<u8>)>,
-}
-
-impl SharedMemory {
-    fn announce(&mut self, bytes: i64) {
-        assert!(self.missing.is_none(), "more threads announce copies than the barrier counts");
-        self.missing = Some(bytes);
-    }
-
-    /// Begins a copy. The bytes that it replaces have no value until it is done.
-    fn begin(&mut self, to: usize, bytes: Vec<u8>) {
-        assert!(self.missing.is_some(), "copies are announced");
-        let range = to..to + bytes.len();
-        assert!(range.end <= self.bytes.len(), "a copy outside of shared memory, to {to:#x}");
-        self.written[range].fill(false);
-        self.copies.push((to, bytes));
-    }
-
-    /// Completes all copies.
-    fn complete(&mut self) {
-        for (to, bytes) in self.copies.drain(..) {
-            let range = to..to + bytes.len();
-            self.bytes[range.clone()].copy_from_slice(&bytes);
-            self.written[range].fill(true);
-            let missing = self.missing.as_mut().expect("copies are announced");
-            *missing -= bytes.len() as i64;
-            if *missing == 0 {
-                (self.missing, self.phases) = (None, self.phases + 1);
-            }
-        }
-    }
 }
 
 impl Machine {
@@ -136,6 +103,8 @@ impl Machine {
             constants.push(words);
         }
         let mut shared = 0;
+        let of_cluster = text.lines().find_map(|line| line.strip_prefix(".reqnctapercluster "));
+        let cluster = of_cluster.map_or(1, |list| parts(list)[0].parse().expect("a number of blocks"));
         for line in body.lines().map(str::trim) {
             if let Some(label) = line.strip_suffix(':') {
                 labels.insert(label.to_owned(), code.len());
@@ -165,7 +134,7 @@ impl Machine {
             code.push(Instruction { guard, what, bits, arguments, text: line.into() });
         }
         let (registers, conflicts) = (reader.registers(), Cell::new(0));
-        Self { code, labels, registers, variables, shared, constants, parting: false, conflicts }
+        Self { code, labels, registers, variables, shared, cluster, constants, parting: false, conflicts }
     }
 
     /// Returns the machine for kernels in which the lanes of a warp part.
@@ -176,34 +145,6 @@ impl Machine {
     /// Returns how often lanes waited for a bank of shared memory, in all runs so far.
     pub(crate) fn conflicts(&self) -> usize {
         self.conflicts.get()
-    }
-}
-
-/// A description of an array with elements of 8 bytes, as a test gives it in the place of the driver's.
-pub(crate) struct TestMap {
-    pub(crate) address: u64,
-    pub(crate) axes: Vec<TileAxis>,
-}
-
-impl TestMap {
-    /// The addresses and bytes of the rows of a tile, in the order in which a copy lays them down.
-    fn pieces(&self, place: &[u64]) -> Vec<(u64, usize)> {
-        let Self { address, axes } = self;
-        // This is what the driver's documentation asks for.
-        let is_known = axes[0].stride == 8
-            && (2..=5).contains(&axes.len())
-            && axes[1..].iter().all(|axis| axis.stride.is_multiple_of(16) && axis.stride < 1 << 40)
-            && axes[1..].windows(2).all(|two| two[1].stride.is_multiple_of(two[0].stride))
-            && axes.iter().all(|axis| (1..=256).contains(&axis.tile) && axis.extent <= 1 << 32);
-        assert!(is_known && axes.len() == place.len(), "a tile of another array: {place:?} of {axes:?}");
-        let is_inside = |(&place, axis): (&u64, &TileAxis)| place + u64::from(axis.tile) <= axis.extent;
-        assert!(place.iter().zip(axes).all(is_inside), "a tile outside: {place:?} of {axes:?}");
-        let begin = address + place.iter().zip(axes).map(|(place, axis)| place * axis.stride).sum::<u64>();
-        let rows = axes[1..].iter().fold(vec![begin], |rows, axis| {
-            let along = |step: u32| rows.iter().map(move |row| row + u64::from(step) * axis.stride);
-            (0..axis.tile).flat_map(along).collect()
-        });
-        rows.into_iter().map(|row| (row, 8 * axes[0].tile as usize)).collect()
     }
 }
 
@@ -225,7 +166,7 @@ struct Launch<'a> {
     block: usize,
     /// The number of its first thread in the block.
     first: usize,
-    shared: Rc<RefCell<SharedMemory>>,
+    cluster: Rc<Cluster>,
 }
 
 fn what_is(name: &[&str]) -> Option<What> {
@@ -233,14 +174,17 @@ fn what_is(name: &[&str]) -> Option<What> {
     let size = bits(last) as usize / 8;
     Some(match name {
         ["ret"] => What::Return,
-        ["bra"] => What::Branch,
+        ["bra"] | ["bra", "uni"] => What::Branch,
         ["bar", "sync"] => What::Barrier,
         ["bar", "warp", "sync"] => What::WarpBarrier,
+        ["barrier", "cluster", "arrive", "release", "aligned"] => What::Arrive,
+        ["barrier", "cluster", "wait", "acquire", "aligned"] => What::Meet,
         ["ld", "acquire", "gpu", "global", ..] => What::Load(Space::Global, size, last.starts_with('s')),
         ["atom", "global", "add", "u32"] => What::Add(true),
         ["red", "release", "gpu", "global", "add", "u32"] => What::Add(false),
         ["ld", space @ ("global" | "shared" | "const"), ..] => What::Load(space_of(space), size, last.starts_with('s')),
-        ["st", space @ ("global" | "shared"), ..] => What::Store(space_of(space), size),
+        ["st", "async", "weak", "shared::cluster", "mbarrier::complete_tx::bytes", ..] => What::Send(size),
+        ["st", space @ ("global" | "shared" | "shared::cluster"), ..] => What::Store(space_of(space), size),
         ["cp", "async", "bulk", "tensor", ..] => What::Copy(true),
         ["cp", "async", "bulk", ..] => What::Copy(false),
         ["mbarrier", "try_wait", ..] => What::Wait,
@@ -253,21 +197,44 @@ fn what_is(name: &[&str]) -> Option<What> {
     })
 }
 
+/// Returns the address of a barrier in shared memory, as a lane has it.
+fn barrier(argument: &Argument, lane: usize, registers: &[Lanes]) -> u64 {
+    let &Argument::Memory(register, offset) = argument else { panic!("an address in shared memory") };
+    cut(registers[register][lane].wrapping_add(offset), 32)
+}
+
 fn space_of(name: &str) -> Space {
     match name {
         "global" => Space::Global,
         "shared" => Space::Shared,
+        "shared::cluster" => Space::Cluster,
         _ => Space::Constant,
     }
 }
 
 impl Launch<'_> {
+    /// Returns the number of the block in its cluster.
+    fn rank(&self) -> usize {
+        self.block % self.machine.cluster
+    }
+
+    /// Returns the block's own shared memory.
+    fn shared(&self) -> &RefCell<SharedMemory> {
+        &self.cluster.blocks[self.rank()]
+    }
+
     fn bytes(&self, space: Space, address: u64, size: usize, write: bool) -> *mut u8 {
-        let (from, to) = (address, address + size as u64);
+        let (window, from) = match space {
+            Space::Cluster => (address / WINDOW, address % WINDOW),
+            _ => (0, address),
+        };
+        let to = from + size as u64;
         let is_aligned = space == Space::Constant || address.is_multiple_of(size as u64);
         assert!(is_aligned, "an access of {size} bytes at {address:#x}");
-        if space == Space::Shared {
-            let mut shared = self.shared.borrow_mut();
+        if matches!(space, Space::Shared | Space::Cluster) {
+            let rank = if space == Space::Shared { self.rank() } else { window as usize - 1 };
+            let mut shared = self.cluster.blocks[rank].borrow_mut();
+            assert!(shared.lives, "an access to the shared memory of a block that has not begun, or has ended");
             let range = from as usize..to as usize;
             assert!(range.end <= shared.bytes.len(), "an access outside of shared memory, to {from:#x}");
             if write {
@@ -314,6 +281,9 @@ impl Launch<'_> {
             Argument::Thread => std::array::from_fn(|lane| (self.first + lane) as u64),
             Argument::Block => [self.block as u64; LANES],
             Argument::Blocks => [self.given.blocks as u64; LANES],
+            Argument::Rank => [self.rank() as u64; LANES],
+            Argument::Cluster => [(self.block / self.machine.cluster) as u64; LANES],
+            Argument::Clusters => [(self.given.blocks / self.machine.cluster) as u64; LANES],
             Argument::Several(parts) => {
                 let each = bits / parts.len() as u32;
                 let whole = |lane: usize| {
@@ -339,21 +309,25 @@ impl Launch<'_> {
                 return self.access((&arguments[..], *space), *size, Some(*is_signed), active, registers);
             }
             What::Store(space, size) => return self.access((&arguments[..], *space), *size, None, active, registers),
+            What::Send(size) => return self.send(arguments, *size, active, registers),
             What::Add(has_result) => return self.add(arguments, *has_result, active, registers),
             What::Copy(of_tile) => return self.copy(arguments, *of_tile, active, registers),
             What::Announce => {
                 let bytes = self.values(&arguments[2], 32, registers);
                 for lane in (0..LANES).filter(|&lane| active[lane]) {
-                    self.shared.borrow_mut().announce(bytes[lane] as i64);
+                    self.shared().borrow_mut().announce(barrier(&arguments[1], lane, registers), bytes[lane] as i64);
                 }
                 return;
             }
             What::Nothing => return,
             What::Wait => {
-                let (parity, mut shared) = (self.values(&arguments[2], 32, registers), self.shared.borrow_mut());
-                let phases = shared.phases;
-                shared.complete();
-                parity.map(|parity| u64::from(phases % 2 != parity))
+                let (parity, mut shared) = (self.values(&arguments[2], 32, registers), self.shared().borrow_mut());
+                std::array::from_fn(|lane| {
+                    let barrier = barrier(&arguments[1], lane, registers);
+                    let phases = shared.phases(barrier);
+                    shared.complete(barrier);
+                    u64::from(phases % 2 != parity[lane])
+                })
             }
             What::Shuffle(way) => std::array::from_fn(|lane| {
                 let by = operands[1][lane] as usize;
@@ -368,7 +342,7 @@ impl Launch<'_> {
             What::Compute(operation) => {
                 std::array::from_fn(|lane| operation(&operands.each_ref().map(|operand| operand[lane])))
             }
-            What::Return | What::Branch | What::Barrier | What::WarpBarrier => {
+            What::Return | What::Branch | What::Barrier | What::WarpBarrier | What::Arrive | What::Meet => {
                 unreachable!("the warp's own")
             }
         };
@@ -418,7 +392,21 @@ impl Launch<'_> {
                     copied.extend_from_slice(unsafe { std::slice::from_raw_parts(from, 16) });
                 }
             }
-            self.shared.borrow_mut().begin(to as usize, copied);
+            let counted_at = barrier(arguments.last().expect("a barrier"), lane, registers);
+            self.shared().borrow_mut().begin(counted_at, to as usize, copied);
+        }
+    }
+
+    /// Stores to a block of the cluster. The bytes are counted at a barrier there.
+    fn send(&self, arguments: &[Argument], size: usize, active: &[bool; LANES], registers: &mut [Lanes]) {
+        let Argument::Several(list) = &arguments[1] else { panic!("registers") };
+        let bytes = (size * list.len()) as i64;
+        self.access((&arguments[..2], Space::Cluster), size, None, active, registers);
+        for lane in (0..LANES).filter(|&lane| active[lane]) {
+            let [to, barrier] = [0, 2].map(|which| barrier(&arguments[which], lane, registers));
+            assert_eq!(to / WINDOW, barrier / WINDOW, "the barrier of another block");
+            let block = &self.cluster.blocks[(barrier / WINDOW) as usize - 1];
+            block.borrow_mut().arrived(barrier % WINDOW, bytes);
         }
     }
 
@@ -464,7 +452,8 @@ impl Launch<'_> {
             Argument::Register(one) => std::slice::from_ref(one),
             _ => panic!("registers"),
         };
-        if space == Space::Shared {
+        let is_shared = matches!(space, Space::Shared | Space::Cluster);
+        if is_shared {
             let lanes = (0..LANES).filter(|&lane| active[lane]);
             let addresses: Vec<u64> =
                 lanes.map(|lane| cut(registers[address][lane].wrapping_add(offset), 32)).collect();
@@ -472,7 +461,7 @@ impl Launch<'_> {
         }
         for lane in (0..LANES).filter(|&lane| active[lane]) {
             let at = registers[address][lane].wrapping_add(offset);
-            let at = if space == Space::Shared { cut(at, 32) } else { at };
+            let at = if is_shared { cut(at, 32) } else { at };
             let memory = self.bytes(space, at, size * list.len(), load.is_none());
             for (number, &register) in list.iter().enumerate() {
                 let value = &mut registers[register][lane];

@@ -45,6 +45,8 @@ pub struct KernelInfo {
     pub(super) images: Images,
     pub(super) static_shared: usize,
     pub(super) shared_params: &'static [SharedParam],
+    /// The share of shared memory that the kernel prefers, in percent.
+    pub(super) carveout: Option<u32>,
     pub(super) place: Place,
     pub(super) layout: u64,
     pub(super) bounds: LaunchBounds,
@@ -71,6 +73,7 @@ impl KernelInfo {
             images,
             static_shared,
             shared_params: &[],
+            carveout: None,
             place: Location::caller(),
             layout,
             bounds,
@@ -84,6 +87,18 @@ impl KernelInfo {
     pub const fn with_shared_params(mut self, params: &'static [SharedParam]) -> Self {
         self.shared_params = params;
         self
+    }
+
+    /// With the share of shared memory that the kernel prefers, in percent.
+    #[doc(hidden)]
+    pub const fn with_carveout(mut self, percent: Option<u32>) -> Self {
+        self.carveout = percent;
+        self
+    }
+
+    /// The share of a multiprocessor's largest shared memory that the kernel prefers, in percent, if its `carveout` says.
+    pub fn carveout(&self) -> Option<u32> {
+        self.carveout
     }
 
     /// The kernel's path, with its instantiation: `my_crate::kernels::reduce::<f32, Add>`.

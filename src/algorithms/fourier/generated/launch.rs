@@ -17,7 +17,7 @@ pub(in super::super) use computed::{WrittenLines, written_lines};
 use super::pass::LinePass;
 use super::plan::{Area, Plan, Refusal, Step, Work, ahead as ahead_plan, plan};
 use super::room::Limits;
-use super::text::ahead::{LINE, Side, ahead};
+use super::text::ahead::{Side, ahead};
 use super::text::code::Real;
 use super::text::fused::{FusedKernel, fused};
 use super::text::kernel::{PassKernel, kernel, nothing};
@@ -41,7 +41,7 @@ struct Written {
     blocks: u64,
     threads: u32,
     shared: u32,
-    /// For each pass, the roots of its stages and the roots of its factors.
+    /// For each pass, the roots of its stages and the roots of its factors. Passes that copy ahead have theirs apart.
     tables: Vec<Vec<Complex<f64>>>,
 }
 
@@ -57,6 +57,11 @@ fn written(work: &Work, arch: u32) -> Written {
         }
     };
     Written { text, blocks, threads, shared, tables: vec![roots, outer_roots] }
+}
+
+/// Returns the tables of a launch.
+fn tables_of(work: &Work, arch: u32) -> Vec<Vec<Complex<f64>>> {
+    if let Work::Ahead(pass) = work { pass.tables() } else { written(work, arch).tables }
 }
 
 /// A kernel as it is launched.
@@ -78,8 +83,11 @@ static KERNELS: RwLock<FastMap<&str, &KernelInfo>> = RwLock::new(FastMap::with_h
 /// Returns the kernel of a launch, on a device with some multiprocessors. No lock is held while its text is written.
 fn kernel_of(work: &Work, arch: u32, multiprocessors: u32) -> Kernel {
     let Written { text, blocks, threads, shared, .. } = written(work, arch);
-    // Blocks that stay are as many as the device holds.
-    let blocks = if let Work::Ahead(_) = work { blocks.min(multiprocessors.max(1).into()) } else { blocks };
+    let blocks = match work {
+        // Blocks that stay are as many as the device holds, in whole clusters.
+        Work::Ahead(pass) => blocks.min(((multiprocessors / pass.cluster).max(1) * pass.cluster).into()),
+        _ => blocks,
+    };
     let dims = Dims::for_blocks(blocks as usize).block(threads).shared_bytes(shared as usize);
     Kernel { info: info_of(text, arch, || name(work)), dims }
 }
@@ -103,9 +111,10 @@ fn info_of(text: String, arch: u32, name: impl FnOnce() -> String) -> &'static K
     info
 }
 
-/// Returns the reason if the driver compiles no kernels for a device: it is too old, or its compiler is missing or turned off.
-fn no_compiler(stream: &Stream, arch: u32) -> Result<Option<String>> {
-    let info = info_of(nothing(arch), arch, || "a generated kernel that does nothing".into());
+/// Returns the reason if the driver compiles no kernels of a PTX version, times ten, for a device: it is too old, or its compiler is missing
+/// or turned off.
+fn no_compiler(stream: &Stream, arch: u32, version: u32) -> Result<Option<String>> {
+    let info = info_of(nothing(arch, version), arch, || "a generated kernel that does nothing".into());
     // A launch of no blocks loads its kernel, and leaves the stream as it is.
     let launch = Launch::new(stream, info, Dims::for_blocks(0).block(1u32));
     // SAFETY: nothing runs; the kernel has no parameters but the control.
@@ -128,8 +137,8 @@ fn name(work: &Work) -> String {
         Work::Pass(pass) => format!("the generated transform of {}", line(pass)),
         Work::Spectrum(pass) => format!("the generated half spectrum of {} numbers", 2 * pass.pairs),
         Work::Ahead(pass) => {
-            let (real, side) = (pass.real.ptx(), pass.side);
-            format!("the generated transform of {LINE} numbers of {real} that copies {side:?} ahead")
+            let (length, real, side) = (pass.length(), pass.real.ptx(), pass.side);
+            format!("the generated transform of {length} numbers of {real} that copies {side:?} ahead")
         }
         Work::Pair(pair) => {
             format!("the generated transforms of {}, then of {}", line(&pair.passes[0]), line(&pair.passes[1]))
@@ -188,7 +197,7 @@ impl<T: FftFloat> Generated<T> {
         let Some((arch, limits)) = limits(stream.device()) else {
             return Ok(Err("the emulator runs compiled kernels".into()));
         };
-        if let Some(reason) = no_compiler(stream, arch)? {
+        if let Some(reason) = no_compiler(stream, arch, 0)? {
             return Ok(Err(reason));
         }
         let mut numbers: Vec<Complex<T>> = Vec::new();
@@ -207,8 +216,7 @@ impl<T: FftFloat> Generated<T> {
             begin
         };
         let mut prepared = |plan: Plan| {
-            let tables =
-                |step: &Step| written(&step.work, arch).tables.into_iter().map(&mut place).collect::<Vec<u64>>();
+            let tables = |step: &Step| tables_of(&step.work, arch).into_iter().map(&mut place).collect::<Vec<u64>>();
             let tables = plan.steps.iter().map(tables).collect();
             Prepared { plan, tables }
         };
@@ -216,7 +224,13 @@ impl<T: FftFloat> Generated<T> {
             .map(|kind| plan(real::<T>(), shape, axes, kind, limits).map(&mut prepared));
         let ahead = match ahead_plan(real::<T>(), shape, axes, limits) {
             // The address is not accessed.
-            Some(plan) if map_of(stream.device(), &plan, 1 << 20)?.is_some() => Some(prepared(plan)),
+            Some(plan)
+                if plan.cluster() <= stream.device().properties().multiprocessors
+                    && map_of(stream.device(), &plan, 1 << 20)?.is_some()
+                    && no_compiler(stream, arch, plan.ptx())?.is_none() =>
+            {
+                Some(prepared(plan))
+            }
             _ => None,
         };
         if numbers.is_empty() {

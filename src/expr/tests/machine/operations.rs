@@ -4,6 +4,8 @@ use std::cmp::Ordering;
 
 use half::{bf16, f16};
 
+use super::memory::WINDOW;
+
 /// The function that a lane computes with its operands.
 pub(super) type Operation = Box<dyn Fn(&[u64; 4]) -> u64>;
 
@@ -53,6 +55,7 @@ pub(super) fn operation(name: &[&str]) -> Option<Operation> {
     let operation: Operation = match name {
         ["ld", "param", ..] | ["mov", ..] => Box::new(move |x| cut(x[0], width)),
         ["cvta", ..] => Box::new(|x| x[0]),
+        ["mapa", "shared::cluster", "u32"] => Box::new(|x| x[0] + (x[1] + 1) * WINDOW),
         ["selp", ..] => Box::new(|x| if x[2] != 0 { x[0] } else { x[1] }),
         ["setp", compare, rest @ ..] => {
             let is: fn(Option<Ordering>) -> bool = match *compare {

@@ -18,6 +18,10 @@ pub(super) enum Argument {
     Thread,
     Block,
     Blocks,
+    /// The block's number in its cluster, the cluster's number, and the number of clusters.
+    Rank,
+    Cluster,
+    Clusters,
 }
 
 #[derive(Default)]
@@ -58,6 +62,9 @@ impl Reader {
             "%tid.x" => Argument::Thread,
             "%ctaid.x" => Argument::Block,
             "%nctaid.x" => Argument::Blocks,
+            "%cluster_ctarank" => Argument::Rank,
+            "%clusterid.x" => Argument::Cluster,
+            "%nclusterid.x" => Argument::Clusters,
             // The address of a parameter is in its word.
             "a0" => Argument::Parameter(0),
             _ if text.starts_with('%') => Argument::Register(self.register(text)),

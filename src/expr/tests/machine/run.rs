@@ -1,10 +1,9 @@
 //! Runs blocks and their warps in turns.
 
-use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::{Argument, Given, LANES, Lanes, Launch, Machine, SharedMemory, What};
+use super::{Argument, Cluster, Given, LANES, Lanes, Launch, Machine, What};
 
 /// The place of lanes that have returned.
 const NOWHERE: usize = usize::MAX;
@@ -23,6 +22,8 @@ struct Warp<'a> {
     at: [usize; LANES],
     /// Whether it waits for the other warps of its block.
     waits: bool,
+    /// How often it has arrived at the barrier of its cluster.
+    arrivals: u64,
 }
 
 impl Machine {
@@ -36,9 +37,10 @@ impl Machine {
         reads: &[Range<u64>],
         writes: &[Range<u64>],
     ) {
+        assert_eq!(self.cluster, 1, "blocks of a cluster run at once");
         let given = self.given((blocks, threads), words, reads, writes);
         for block in 0..blocks {
-            let mut warps = self.block(&given, block);
+            let mut warps = self.cluster(&given, block).remove(0);
             while !is_done(&warps) {
                 turn(&mut warps, 0, false);
             }
@@ -46,7 +48,7 @@ impl Machine {
     }
 
     /// Works as [`run`](Self::run), with many blocks at once. A random block goes on to a barrier or a branch back, from a random warp on.
-    /// This is for kernels whose loops wait for other blocks. It panics if all blocks wait for good.
+    /// This is for kernels whose loops wait for other blocks, and for clusters. It panics if all blocks wait for good.
     pub(crate) fn run_at_once(
         &self,
         blocks: usize,
@@ -58,11 +60,12 @@ impl Machine {
     ) {
         let given = self.given((blocks, threads), words, reads, writes);
         let (mut state, mut in_vain) = (seed, 0);
-        let mut rest = 0..blocks;
+        assert!(blocks.is_multiple_of(self.cluster), "whole clusters");
+        let mut rest = 0..blocks / self.cluster;
         let mut under_way: Vec<Vec<Warp<'_>>> = Vec::new();
         loop {
-            let room = AT_ONCE - under_way.len();
-            under_way.extend(rest.by_ref().take(room).map(|block| self.block(&given, block)));
+            let room = (AT_ONCE - under_way.len()) / self.cluster;
+            under_way.extend(rest.by_ref().take(room).flat_map(|cluster| self.cluster(&given, cluster)));
             if under_way.is_empty() {
                 return;
             }
@@ -91,19 +94,20 @@ impl Machine {
         Given { blocks, threads, words, reads, writes, constants: self.constants.iter().map(words_in).collect() }
     }
 
-    /// Returns the warps of a block, at its beginning.
-    fn block<'a>(&'a self, given: &'a Given<'a>, block: usize) -> Vec<Warp<'a>> {
-        let shared =
-            SharedMemory { bytes: vec![0; self.shared], written: vec![false; self.shared], ..SharedMemory::default() };
-        let shared = Rc::new(RefCell::new(shared));
-        let warp = |first: usize| Warp {
-            launch: Launch { machine: self, given, block, first, shared: shared.clone() },
+    /// Returns the warps of each block of a cluster, at its beginning.
+    fn cluster<'a>(&'a self, given: &'a Given<'a>, number: usize) -> Vec<Vec<Warp<'a>>> {
+        let cluster = Rc::new(Cluster::new(self.cluster, given.threads.div_ceil(LANES), self.shared));
+        let warp = |block: usize, first: usize| Warp {
+            launch: Launch { machine: self, given, block, first, cluster: cluster.clone() },
             registers: vec![[0; LANES]; self.registers],
             // The last warp may have fewer lanes.
             at: std::array::from_fn(|lane| if first + lane < given.threads { 0 } else { NOWHERE }),
             waits: false,
+            arrivals: 0,
         };
-        (0..given.threads).step_by(LANES).map(warp).collect()
+        let blocks = number * self.cluster..(number + 1) * self.cluster;
+        let of_block = |block| (0..given.threads).step_by(LANES).map(|first| warp(block, first)).collect();
+        blocks.map(of_block).collect()
     }
 }
 
@@ -114,6 +118,7 @@ fn is_done(warps: &[Warp<'_>]) -> bool {
 /// Runs the warps of a block that can go on, from the warp `first` on; see [`Warp::run`]. Returns whether a warp came to something other than
 /// a branch back.
 fn turn(warps: &mut [Warp<'_>], first: usize, takes_turns: bool) -> bool {
+    set_lives(warps, true);
     let (mut has_gone_on, (before, after)) = (false, warps.split_at_mut(first % warps.len()));
     for warp in after.iter_mut().chain(before).filter(|warp| !warp.waits && !warp.is_done()) {
         has_gone_on |= warp.run(takes_turns);
@@ -121,7 +126,14 @@ fn turn(warps: &mut [Warp<'_>], first: usize, takes_turns: bool) -> bool {
     if warps.iter().all(|warp| warp.waits || warp.is_done()) {
         warps.iter_mut().for_each(|warp| warp.waits = false);
     }
+    set_lives(warps, !is_done(warps));
     has_gone_on
+}
+
+fn set_lives(warps: &[Warp<'_>], lives: bool) {
+    if let Some(warp) = warps.first() {
+        warp.launch.shared().borrow_mut().lives = lives;
+    }
 }
 
 impl Warp<'_> {
@@ -129,7 +141,8 @@ impl Warp<'_> {
         self.at.iter().all(|&at| at == NOWHERE)
     }
 
-    /// Runs to a barrier, to the end or, if blocks take turns, to a branch back. Returns false for a branch back.
+    /// Runs to a barrier, to the end or, if blocks take turns, to a branch back. Returns false for a branch back, and if it waits for another
+    /// block of its cluster.
     fn run(&mut self, takes_turns: bool) -> bool {
         let machine = self.launch.machine;
         loop {
@@ -161,6 +174,17 @@ impl Warp<'_> {
                     continue;
                 }
                 What::Barrier | What::WarpBarrier => assert!(together(), "some lanes wait at {}", instruction.text),
+                What::Arrive => {
+                    assert!(together(), "some lanes arrive at {}", instruction.text);
+                    self.arrivals += 1;
+                    self.launch.cluster.arrive();
+                }
+                What::Meet => {
+                    assert!(together(), "some lanes wait at {}", instruction.text);
+                    if self.launch.cluster.phases.get() < self.arrivals {
+                        return false;
+                    }
+                }
                 _ => self.launch.step(instruction, &active, &mut self.registers),
             }
             for lane in (0..LANES).filter(|&lane| here[lane]) {

@@ -421,6 +421,10 @@ fn passes_copy_ahead_where_blocks_are_large() {
     // The blocks of the passes of `f64` draw tickets.
     let counters = |real| ahead(real, &[n], &[0], limits(90)).map(|plan| plan.counters);
     assert_eq!([Real::F32, Real::F64].map(counters), [Some(0), Some(2)]);
+    // So do the blocks that share lines.
+    let plan = ahead(Real::F32, &[2, 4 * n], &[1], limits(90)).expect("a plan");
+    assert_eq!((plan.counters, plan.temporary, plan.ptx(), plan.cluster()), (2, [8 * n, 0], 81, 2));
+    assert!(!has(Real::F64, &[4 * n], &[0], 90));
     for real in [Real::F32, Real::F64] {
         assert!(has(real, &[n], &[0], 90) && has(real, &[3, 2, n], &[2], 100));
         for arch in [75, 80, 86, 87, 89, 120] {

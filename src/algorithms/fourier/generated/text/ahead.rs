@@ -1,30 +1,34 @@
 //! Passes whose blocks stay: a block works on one tile after another, and copies its next tile to shared memory while it transforms one.
 //!
-//! A tile is four lines of 4096 numbers of `f32`, or two lines of `f64`. The registers and the shared memory of a multiprocessor hold one
+//! A block has four lines of 4096 numbers of `f32`, or two lines of `f64`. The registers and the shared memory of a multiprocessor hold one
 //! block. In an ordinary pass, such a block would load, compute and store in turn, and memory would be idle while it computes. Here, the
 //! copy of the next tile begins when the threads have the present one in registers. An exchange moves the real parts and then the imaginary
 //! parts, so that shared memory has room for the next tile.
 //!
-//! Two such passes make transforms of `4096 * 4096` numbers. The first one reads columns, by a description of the matrix that the
-//! multiprocessor's copies take ([`TileMap`](crate::__private::TileMap)), because the numbers of a row that are in a tile are only 32 bytes.
-//! It writes the tiles of the second pass, one after another, in pieces of 128 or 64 bytes. The second pass reads its tiles whole. It
-//! multiplies the numbers by the factors between the passes, whose roots come with the tile.
+//! Two such passes make transforms of `4096 * 4096` numbers. Two blocks of a cluster can share lines of 8192 numbers ([`pair`]). Then two
+//! passes make transforms of `8192 * 8192` numbers. The first pass reads columns, by a description of the matrix that the multiprocessor's
+//! copies take ([`TileMap`](crate::__private::TileMap)), because the numbers of a row that are in a tile are only 32 bytes. It writes the
+//! tiles of the second pass, one after another, in pieces of 128 or 64 bytes. The second pass reads its tiles whole. It multiplies the
+//! numbers by the factors between the passes, whose roots come with the tile.
 //!
 //! The first pass takes its tiles in falling order, so that the second pass begins with numbers that are still in the cache.
 //!
 //! Neighbouring tiles share lines of 128 bytes of the matrix, which should be in the cache until both tiles have them. Blocks do not keep
-//! step. If tiles are dealt out in advance, blocks drift apart. Tiles of `f64` are twice as many, so that their blocks drift farther. These
-//! blocks draw tickets from a counter: the next tile is always the first one that no block has. A block draws a ticket when it begins a
-//! tile, and needs it when it has the tile in registers.
+//! step. If tiles are dealt out in advance, blocks drift apart. The more tiles there are, the farther they drift. So the blocks draw tickets
+//! from a counter, unless their tiles are of `f32` and not shared: the next tile is always the first one that no block has. A block draws a
+//! ticket when it begins a tile, and needs it when it has the tile in registers.
 //!
 //! - [`copies`]: the order of tiles, and their copies.
 //! - [`two`]: the transform of a tile of `f32`, in two stages.
 //! - [`three`]: the transform of a tile of `f64`, in three stages.
+//! - [`pair`]: two blocks that share lines.
 //! - [`numbers`]: numbers between registers and memory.
 //!
 //! Measured on an H200 (driver 580.159.04): 2^24 numbers of `f32` take 0.189 ms (two ordinary passes 0.220, cuFFT 12.0 0.265).
 
 use std::fmt::Write;
+
+use pair::Peer;
 
 use super::code::{Code, Real};
 use super::kernel::{BOUND, PARAMETERS, PassKernel, SCALE};
@@ -37,18 +41,19 @@ use crate::expr::ptx::target_of;
 
 mod copies;
 mod numbers;
+mod pair;
 #[cfg(test)]
 mod tests;
 mod three;
 mod two;
 
-/// The length of a line.
+/// The numbers of a line that a block has.
 pub(in super::super) const LINE: u32 = 4096;
 
 /// The threads of a block.
 const THREADS: u32 = 256;
 
-/// The bytes of a tile.
+/// The bytes of a tile that a block has.
 const TILE: u32 = 128 << 10;
 
 /// The bytes of a row of the matrix that are in a tile of columns.
@@ -64,17 +69,21 @@ const COPIES: u32 = LINE / COPIED_ROWS;
 /// of the stages, and the roots of the factors.
 const EXCHANGE: u32 = TILE;
 
-/// The bytes of the barrier, of the block's next turn, and of what is left out after them.
-const BARRIER: u32 = 16;
+/// The bytes of the barrier of the copies, of the block's next turn, and of the barrier of received numbers.
+const BARRIER: u32 = 32;
 
-/// The offset of the block's next turn from the barrier.
+/// The offset of the block's next turn from the barrier. There are two places for it, which blocks of a cluster use by turns.
 const NEXT: u32 = 8;
+
+/// The offset of the barrier of received numbers from the barrier of the copies.
+const RECEIVED: u32 = 16;
 
 /// The bytes of a counter of tickets.
 const COUNTER: u32 = 4;
 
-/// The least PTX version with these copies, times ten.
+/// The least PTX version with these copies, times ten, and the one with stores that are counted.
 const VERSION: u32 = 80;
+const COUNTED_VERSION: u32 = 81;
 
 /// How a block works on numbers of a type.
 #[derive(Clone, Copy, Debug)]
@@ -144,12 +153,14 @@ pub(in super::super::super) enum Side {
     Rows,
 }
 
-/// A pass over lines of 4096 numbers, of some matrices.
+/// A pass over lines of some matrices.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in super::super::super) struct AheadPass {
     pub(in super::super) real: Real,
     pub(in super::super) side: Side,
-    /// The number of lines of a matrix: a multiple of 4. It is the length of the other pass's lines.
+    /// The number of blocks that share lines: 1, or the 2 of a cluster. It is the same for both passes.
+    pub(in super::super) cluster: u32,
+    /// The number of lines of a matrix: a multiple of 4 for one block, and of 8 for two. It is the length of the other pass's lines.
     pub(in super::super) lines: u32,
     /// The number of matrices.
     pub(in super::super) count: u32,
@@ -160,6 +171,11 @@ pub(in super::super::super) struct AheadPass {
 impl AheadPass {
     fn shape(&self) -> Shape {
         Shape::of(self.real)
+    }
+
+    /// Returns the length of a line.
+    pub(in super::super) fn length(&self) -> u32 {
+        self.cluster * LINE
     }
 
     /// Returns the number of tiles.
@@ -180,53 +196,87 @@ impl AheadPass {
     /// Returns the number of counters of 32 bits that both passes have together, which are 0 before the first pass. Each pass has one if its
     /// blocks draw tickets.
     pub(in super::super) fn counters(&self) -> u32 {
-        if self.real == Real::F64 { 2 } else { 0 }
+        if self.real == Real::F64 || self.cluster > 1 { 2 } else { 0 }
+    }
+
+    /// Returns whether blocks of a cluster count the bytes that they receive from each other. The rest meet a second time instead. A prototype
+    /// took less time so on an H200.
+    fn counts_received(&self) -> bool {
+        self.cluster > 1 && (self.real == Real::F64 || self.side == Side::Rows)
+    }
+
+    /// Returns the least PTX version of the kernel, times ten.
+    pub(in super::super) fn ptx(&self) -> u32 {
+        if self.counts_received() { COUNTED_VERSION } else { VERSION }
     }
 
     /// Returns the axes of the matrices whose columns are copied: along a row, from slice to slice, and along the rows of a slice, of all
-    /// matrices.
-    pub(in super::super) fn axes(&self) -> [TileAxis; 3] {
-        let Shape { number, slices, .. } = self.shape();
+    /// matrices. If two blocks share columns, each has every second row, and the second axis is from block to block.
+    pub(in super::super) fn axes(&self) -> Vec<TileAxis> {
+        let (Shape { number, slices, .. }, cluster) = (self.shape(), self.cluster);
         let row = u64::from(self.lines * number);
         let rows = u64::from(self.count) * u64::from(LINE / slices);
-        [
+        let mut axes = vec![
             TileAxis { extent: row / 8, stride: 8, tile: PIECE / 8 },
-            TileAxis { extent: slices.into(), stride: row, tile: 1 },
-            TileAxis { extent: rows, stride: row * u64::from(slices), tile: COPIED_ROWS },
-        ]
+            TileAxis { extent: slices.into(), stride: row * u64::from(cluster), tile: 1 },
+            TileAxis { extent: rows, stride: row * u64::from(cluster * slices), tile: COPIED_ROWS },
+        ];
+        if cluster > 1 {
+            axes.insert(1, TileAxis { extent: cluster.into(), stride: row, tile: 1 });
+        }
+        axes
     }
 
-    /// Returns the roots of the stages.
+    /// Returns the tables of the kernel: its roots, and those of the factors.
+    pub(in super::super) fn tables(&self) -> Vec<Vec<Complex<f64>>> {
+        vec![self.roots(), self.factors()]
+    }
+
+    /// Returns the roots of the stages. If two blocks share lines, the roots with which they combine their results are after these.
     fn roots(&self) -> Vec<Complex<f64>> {
-        let roots: Vec<_> = match self.real {
+        let mut roots: Vec<_> = match self.real {
             Real::F32 => two::roots().collect(),
             Real::F64 => three::roots().collect(),
         };
         debug_assert_eq!(roots.len(), self.shape().roots as usize);
+        if self.cluster > 1 {
+            roots.extend(pair::roots(self.shape()));
+        }
         roots
     }
 
-    /// Returns the roots of the factors, for each line of a matrix.
+    /// Returns the roots of the factors: for each tile of a matrix, for each block that shares it, and for each line.
     fn factors(&self) -> Vec<Complex<f64>> {
-        let exponents: Vec<u32> = match (self.side, self.real) {
-            (Side::Columns, _) => return Vec::new(),
-            (Side::Rows, Real::F32) => two::exponents().collect(),
-            (Side::Rows, Real::F64) => three::exponents().collect(),
+        if self.side == Side::Columns {
+            return Vec::new();
+        }
+        let exponents = |rank: u32| -> Vec<u32> {
+            match self.real {
+                Real::F32 => two::exponents(self.cluster, rank).collect(),
+                Real::F64 => three::exponents(self.cluster, rank).collect(),
+            }
         };
-        debug_assert_eq!(exponents.len(), self.shape().factors as usize);
-        let n = LINE as usize * self.lines as usize;
-        let root = |line: usize, exponent: u32| root_of_unity(line * exponent as usize % n, n);
-        let of_line = |line: usize| exponents.iter().map(move |&exponent| root(line, exponent));
-        (0..self.lines as usize).flat_map(of_line).collect()
+        let exponents: Vec<Vec<u32>> = (0..self.cluster).map(exponents).collect();
+        debug_assert!(exponents.iter().all(|list| list.len() == self.shape().factors as usize));
+        let n = self.length() as usize * self.lines as usize;
+        let root = |line: u32, exponent: u32| root_of_unity(line as usize * exponent as usize % n, n);
+        let of_lines = |first: u32, list: &[u32]| -> Vec<Complex<f64>> {
+            let lines = first..first + self.shape().lines();
+            lines.flat_map(|line| list.iter().map(move |&exponent| root(line, exponent))).collect()
+        };
+        let tiles = (0..self.lines).step_by(self.shape().lines() as usize);
+        let of_tile = |first: u32| exponents.iter().flat_map(move |list| of_lines(first, list));
+        tiles.flat_map(of_tile).collect()
     }
 }
 
 /// Returns the kernel of a pass. Its parameters are those of other passes, with the address of the counters after the tables if there are
-/// any. For columns, the first one is the description of the matrices, and not an address. A launch may have fewer blocks than there are
+/// any. For columns, the first one is the description of the matrices, and not an address. A launch may have fewer clusters than there are
 /// tiles.
 pub(in super::super::super) fn ahead(pass: &AheadPass, arch: u32) -> PassKernel {
     let (target, version) = target_of(arch);
-    let mut code = Code::new(pass.real, target, version.max(VERSION));
+    let mut code = Code::new(pass.real, target, version.max(pass.ptx()));
+    code.cluster = pass.cluster;
     let input = match pass.side {
         Side::Columns => {
             let map = code.e.op_with(Class::B64, "mov.b64", &[], "a0");
@@ -243,10 +293,13 @@ pub(in super::super::super) fn ahead(pass: &AheadPass, arch: u32) -> PassKernel 
     let thread = code.integer("%tid.x");
     let shared = code.integer("numbers");
     let leader = code.is_zero(thread);
+    let phase = code.e.reg(Class::B32);
     let barrier = code.plus(shared, shape.barrier_at());
     let line = code.e.op_with(Class::B32, "and.b32", &[thread], shape.lines() - 1);
     let row = code.quotient(thread, shape.lines(), THREADS);
-    let blocks = code.integer("%nctaid.x");
+    let clusters = code.integer(if pass.cluster > 1 { "%nclusterid.x" } else { "%nctaid.x" });
+    let peer = (pass.cluster > 1).then(|| Peer::new(&mut code, shape, [shared, thread, row], roots));
+    let drawer = peer.as_ref().map_or(leader, |peer| code.e.op(Class::Pred, "and.pred", &[leader, peer.is_first]));
     Writer {
         code: &mut code,
         pass,
@@ -260,9 +313,12 @@ pub(in super::super::super) fn ahead(pass: &AheadPass, arch: u32) -> PassKernel 
         shared,
         leader,
         barrier,
+        phase,
         line,
         row,
-        blocks,
+        clusters,
+        drawer,
+        peer,
     }
     .write(roots);
     let first = match pass.side {
@@ -274,11 +330,12 @@ pub(in super::super::super) fn ahead(pass: &AheadPass, arch: u32) -> PassKernel 
     let (text, shared) = module_of(&code, parameters, (THREADS, 1), pass.shared());
     PassKernel {
         text,
-        blocks: pass.tiles().into(),
+        blocks: u64::from(pass.tiles()) * u64::from(pass.cluster),
         threads: THREADS,
         shared,
-        roots: pass.roots(),
-        outer_roots: pass.factors(),
+        // They are long, so they are apart.
+        roots: Vec::new(),
+        outer_roots: Vec::new(),
     }
 }
 
@@ -298,11 +355,17 @@ struct Writer<'a> {
     leader: Reg,
     /// The address of the barrier of the copies.
     barrier: Reg,
+    /// The number of tiles that have come, modulo 2.
+    phase: Reg,
     /// The thread's line of the tile, and its number among the threads of the line.
     line: Reg,
     row: Reg,
-    /// The number of blocks.
-    blocks: Reg,
+    /// The number of clusters. Blocks that do not share lines count as clusters.
+    clusters: Reg,
+    /// Whether the thread draws the tickets.
+    drawer: Reg,
+    /// The other block of the cluster, if two share lines.
+    peer: Option<Peer>,
 }
 
 /// A tile: its number, its matrix, and its number in the matrix.
@@ -315,13 +378,24 @@ struct Tile {
 impl Writer<'_> {
     fn write(mut self, roots: Reg) {
         op!(self.code.e, "@{} mbarrier.init.shared::cta.b64 [{}], 1;", self.leader, self.barrier);
+        if self.pass.counts_received() {
+            op!(self.code.e, "@{} mbarrier.init.shared::cta.b64 [{}+{RECEIVED}], 1;", self.leader, self.barrier);
+        }
         op!(self.code.e, "fence.mbarrier_init.release.cluster;");
         self.keep_roots(roots);
         self.code.barrier(false);
-        let (turn, phase) = (self.code.e.reg(Class::B32), self.code.e.reg(Class::B32));
-        op!(self.code.e, "mov.u32 {turn}, %ctaid.x;");
+        // The first access to the other block's memory may come before the blocks meet for a tile. By then, the other block has begun.
+        let begins_together = self.pass.counts_received();
+        if begins_together {
+            op!(self.code.e, "barrier.cluster.arrive.release.aligned;");
+        }
+        let (turn, phase) = (self.code.e.reg(Class::B32), self.phase);
+        op!(self.code.e, "mov.u32 {turn}, {};", if self.peer.is_some() { "%clusterid.x" } else { "%ctaid.x" });
         op!(self.code.e, "mov.u32 {phase}, 0;");
-        self.ask(turn);
+        self.begin_turns(turn);
+        if begins_together {
+            op!(self.code.e, "barrier.cluster.wait.acquire.aligned;");
+        }
         let [again, wait, end] = [(); 3].map(|()| self.code.e.label());
         self.code.e.place(&again);
         let is_over = self.code.e.op(Class::Pred, "setp.ge.u32", &[turn, self.bound]);

@@ -118,7 +118,7 @@ fn of_power(code: &mut Code, x: &[Number], p: usize) -> Vec<Number> {
 }
 
 /// Multiplies by `exp(-2πi index / n)`.
-fn times_root(code: &mut Code, a: Number, index: usize, n: usize) -> Number {
+pub(in super::super) fn times_root(code: &mut Code, a: Number, index: usize, n: usize) -> Number {
     let index = index % n;
     match 8 * index / n {
         0 if index == 0 => a,

@@ -142,6 +142,8 @@ pub(in super::super) struct Code {
     pub(in super::super) of_reals: bool,
     /// The factor of numbers of the output, if it is not 1.
     pub(in super::super) scale: Option<Reg>,
+    /// The blocks of a cluster.
+    pub(in super::super) cluster: u32,
 }
 
 /// Integers below this are divided by a multiplication. Numbers of threads and of butterflies are below it.
@@ -150,7 +152,7 @@ pub(in super::super) const SMALL: u32 = 1 << 16;
 /// Operations on 32-bit integers.
 impl Code {
     pub(in super::super) fn new(real: Real, arch: u32, version: u32) -> Self {
-        Self { e: Emitter::new(arch, version), real, split: [false; 2], of_reals: false, scale: None }
+        Self { e: Emitter::new(arch, version), real, split: [false; 2], of_reals: false, scale: None, cluster: 1 }
     }
 
     /// Loads a parameter that is an integer.

@@ -59,10 +59,10 @@ pub(in super::super::super) fn kernel(pass: &LinePass, arch: u32) -> PassKernel 
     PassKernel { text, blocks: pass.tiles(), threads: pass.block_threads(), shared, roots, outer_roots }
 }
 
-/// Returns the text of a kernel that does nothing and has no parameters of its own.
-pub(in super::super) fn nothing(arch: u32) -> String {
+/// Returns the text of a kernel that does nothing and has no parameters of its own. Its PTX version, times ten, is `least` or later.
+pub(in super::super) fn nothing(arch: u32, least: u32) -> String {
     let (target, version) = target_of(arch);
-    let mut code = Code::new(Real::F32, target, version);
+    let mut code = Code::new(Real::F32, target, version.max(least));
     op!(code.e, "ret;");
     module(&code, 0, (1, 1), 0).0
 }

@@ -40,11 +40,16 @@ pub(in super::super) fn module_of(
         version / 10,
         version % 10
     );
+    // The size of clusters is in the text, so that a launch needs no attribute for it.
+    let cluster = match code.cluster {
+        1 => String::new(),
+        cluster => format!(".explicitcluster\n.reqnctapercluster {cluster}, 1, 1\n"),
+    };
     // Memory that is read as `global.nc` was written before the plan existed: the host waited for the tables, and no kernel writes them.
     // These kernels have no faults.
     let _ = write!(
         text,
-        "    {}\n)\n.maxntid {threads}, 1, 1\n.minnctapersm {blocks}\n{{\n{}{inside}\n{}{}}}\n",
+        "    {}\n)\n.maxntid {threads}, 1, 1\n.minnctapersm {blocks}\n{cluster}{{\n{}{inside}\n{}{}}}\n",
         parameters.join(",\n    "),
         code.e.registers(),
         overlap(target),

@@ -57,9 +57,11 @@ fn plans(arch: u32) -> Vec<Plan> {
             plans.push(plan);
         }
     }
-    for plan in [Real::F32, Real::F64].into_iter().filter_map(|real| ahead(real, &[1 << 24], &[0], limits(arch))) {
-        plans.push(plan.clone().scaled().inverse());
-        plans.push(plan);
+    for n in [1 << 24, 1 << 26] {
+        for plan in [Real::F32, Real::F64].into_iter().filter_map(|real| ahead(real, &[n], &[0], limits(arch))) {
+            plans.push(plan.clone().scaled().inverse());
+            plans.push(plan);
+        }
     }
     plans
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{EXCHANGE, LINE, Side, THREADS, Tile, Writer};
+use super::{EXCHANGE, Side, THREADS, Tile, Writer};
 use crate::algorithms::fourier::generated::text::code::{Code, Number, Place, Value};
 use crate::expr::ptx::emit::{Reg, op};
 
@@ -10,6 +10,20 @@ use crate::expr::ptx::emit::{Reg, op};
 pub(super) struct Places<'a> {
     pub(super) address: Reg,
     pub(super) of: &'a dyn Fn(u32) -> u32,
+}
+
+/// Results of a line. Their numbers in the line are counted from the thread's first one.
+pub(super) struct Results {
+    pub(super) first: u32,
+    pub(super) apart: u32,
+    pub(super) numbers: Vec<Number>,
+}
+
+impl Results {
+    /// Returns the number of result `i` in the line.
+    pub(super) fn element(&self, i: u32) -> u32 {
+        self.first + i * self.apart
+    }
 }
 
 impl Writer<'_> {
@@ -66,15 +80,18 @@ impl Writer<'_> {
     /// Returns the address of the result of the thread's line whose number is `row`.
     pub(super) fn results(&mut self, tile: &Tile) -> Reg {
         let (code, lines, of_tile) = (&mut *self.code, self.pass.lines, self.shape.lines());
-        let begin = code.scaled(tile.matrix, LINE * lines);
+        let begin = code.scaled(tile.matrix, self.pass.length() * lines);
         let line = code.scaled_plus(tile.group, of_tile, self.line);
         let index = match self.pass.side {
-            // Some rows of the matrix are a tile of the second pass, in which the numbers of a column are neighbours.
+            // Some rows of the matrix are a tile of the second pass, in which the numbers of a column are neighbours. If two blocks share the
+            // tile, each has half of the columns.
             Side::Columns => {
                 let (tile, in_tile) = code.divided(self.row, of_tile, THREADS);
-                let place = code.scaled_plus(tile, lines, line);
+                let (column, rank) = code.divided(line, self.pass.cluster, u32::MAX);
+                let part = code.scaled_plus(tile, self.pass.cluster, rank);
+                let place = code.scaled_plus(part, lines / self.pass.cluster, column);
                 let index = code.scaled_plus(place, of_tile, in_tile);
-                self.turned(index, line)
+                self.turned(index, column)
             }
             Side::Rows => self.code.scaled_plus(self.row, lines, line),
         };
@@ -82,14 +99,22 @@ impl Writer<'_> {
         self.code.address(self.output, index)
     }
 
-    /// Writes results of the thread's line. Result `i` of these is `first + i * apart` numbers of the line after the one at the address.
-    pub(super) fn give(&mut self, address: Reg, (first, apart): (u32, u32), x: &[Number]) {
-        for (i, &number) in x.iter().enumerate() {
-            let number = self.directed(number);
-            let after = i64::from(first) + i as i64 * i64::from(apart);
-            let offset = after * i64::from(self.pass.lines * self.shape.number);
-            self.code.store(Place { space: "global", address, offset, guard: None }, number);
+    /// Writes the results, or sends half of them to the other block that shares the line. Then `sent` keeps all.
+    pub(super) fn finish(&mut self, address: Reg, results: Results, sent: &mut Vec<Results>) {
+        if self.peer.is_some() {
+            self.send(&results, sent.len() as u32);
+            return sent.push(results);
         }
+        for (i, &number) in (0u32..).zip(&results.numbers) {
+            self.give(address, results.element(i), number);
+        }
+    }
+
+    /// Writes a result of the thread's line, whose number in the line is `element` after the one at the address.
+    pub(super) fn give(&mut self, address: Reg, element: u32, number: Number) {
+        let number = self.directed(number);
+        let offset = i64::from(element) * i64::from(self.pass.lines * self.shape.number);
+        self.code.store(Place { space: "global", address, offset, guard: None }, number);
     }
 }
 

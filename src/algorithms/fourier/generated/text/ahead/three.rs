@@ -6,7 +6,7 @@
 //!
 //! Two stages would need more registers than a thread has.
 
-use super::numbers::{Places, multiply, product};
+use super::numbers::{Places, Results, multiply, product};
 use super::{COPIED_ROWS, LINE, PIECE, Shape, Side, THREADS, Tile, Writer};
 use crate::Complex;
 use crate::algorithms::fourier::generated::text::butterfly;
@@ -66,9 +66,11 @@ pub(super) fn roots() -> impl Iterator<Item = Complex<f64>> {
     stage_roots(RADIX, RADIX).chain(KEPT.into_iter().flat_map(third))
 }
 
-/// Returns the exponents of the roots of a line's factors. The root of the line is to be raised to them.
-pub(super) fn exponents() -> impl Iterator<Item = u32> {
-    (0..RADIX).chain((0..RADIX).map(|b| b * RADIX)).chain((0..BITS).map(|bit| (RADIX * RADIX) << bit))
+/// Returns the exponents of the roots of a line's factors, for one of the blocks that share it. The root of the line is to be raised to them.
+pub(super) fn exponents(cluster: u32, rank: u32) -> impl Iterator<Item = u32> {
+    let of_slices = (0..RADIX).map(move |c| cluster * c + rank);
+    let of_places = (0..RADIX).map(move |b| cluster * b * RADIX);
+    of_slices.chain(of_places).chain((0..BITS).map(move |bit| (cluster * RADIX * RADIX) << bit))
 }
 
 /// Returns the slice of the thread's number `i`, and its number of the slice.
@@ -77,7 +79,7 @@ fn split(i: u32) -> (u32, u32) {
 }
 
 impl Writer<'_> {
-    /// Transforms a tile. The block's next turn is counted after `last`.
+    /// Transforms a tile. A later turn is counted after `last`.
     pub(super) fn three_stages(&mut self, tile: &Tile, last: Reg) {
         let slice = self.code.quotient(self.thread, WARP, THREADS);
         let place = self.code.e.op_with(Class::B32, "and.b32", &[self.row], RADIX - 1);
@@ -106,14 +108,17 @@ impl Writer<'_> {
         let to = Places { address: own, of: &|i| of_slice(i, WARP) };
         let from = Places { address: from, of: &|i| split(i).0 * THREADS + split(i).1 * SLICE };
         let x = self.exchange(&x, &to, &from, false);
+        self.leave_exchange(last);
         let address = self.results(tile);
+        let mut sent = Vec::new();
         for (half, x) in (0u32..).zip(x.chunks(RADIX as usize)) {
             let first = half * (THREADS / LINES);
             let mut x = x.to_vec();
             self.multiply_by_third_roots(first, &mut x);
-            let x = butterfly::transform(self.code, &x);
-            self.give(address, (first, THIRD), &x);
+            let numbers = butterfly::transform(self.code, &x);
+            self.finish(address, Results { first, apart: THIRD, numbers }, &mut sent);
         }
+        self.combine(address, &sent, last);
     }
 
     /// Returns where tiles of the second pass have a number that is `row` of its line, from its index in the plain order. Numbers of `f64`
