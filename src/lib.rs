@@ -178,7 +178,7 @@ pub use primitives_host::{
 #[doc(hidden)]
 pub use kernels::device::shipped::names as __algorithms;
 #[doc(hidden)]
-pub use primitives_gpu::{__algorithm_note, __group, __shipped, __shipped_rows};
+pub use primitives_gpu::{__algorithm_note, __elementary, __group, __shipped, __shipped_rows};
 #[doc(hidden)]
 #[cfg(not(target_arch = "nvptx64"))]
 pub use primitives_host::__private;

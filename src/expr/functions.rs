@@ -14,64 +14,24 @@ fn common<C: Scalar, A: Operand, B: Operand>(a: A, b: B) -> (Expr<C>, Expr<C>) {
 }
 
 /// The functions of one operand: the name, the types that the function takes, the type of the result, and the result's node. Expressions,
-/// operators with descriptors ([`ops`](crate::ops)) and their tests are generated from this table: each passes its own macro to it.
+/// operators with descriptors ([`ops`](crate::ops)) and their tests are generated from this table: each passes its own macro to it. The
+/// elementary functions come from the table of [`Real`](crate::Real).
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __functions {
     ($then:ident) => {
+        $crate::__elementary! { $crate::__functions [$then] }
+    };
+    (
+        [$then:ident]
+        $($(#[$doc:meta])* $name:ident $variant:ident $method:ident $functions:tt $real:tt;)*
+    ) => {
         $then! {
             /// The square root, correctly rounded.
             sqrt(x) Floating -> Elem = math(Math::Sqrt, x);
             /// The reciprocal square root.
             rsqrt(x) Floating -> Elem = math(Math::Rsqrt, x);
-            /// The cube root.
-            cbrt(x) Floating -> Elem = math(Math::Cbrt, x);
-            /// e to the power of `x`.
-            exp(x) Floating -> Elem = math(Math::Exp, x);
-            /// 2 to the power of `x`.
-            exp2(x) Floating -> Elem = math(Math::Exp2, x);
-            /// e to the power of `x`, minus 1, accurate near 0.
-            exp_m1(x) Floating -> Elem = math(Math::ExpM1, x);
-            /// The natural logarithm.
-            ln(x) Floating -> Elem = math(Math::Ln, x);
-            /// The logarithm to the base 2.
-            log2(x) Floating -> Elem = math(Math::Log2, x);
-            /// The logarithm to the base 10.
-            log10(x) Floating -> Elem = math(Math::Log10, x);
-            /// The natural logarithm of 1 + x, accurate near 0.
-            ln_1p(x) Floating -> Elem = math(Math::Ln1p, x);
-            /// The sine, of radians.
-            sin(x) Floating -> Elem = math(Math::Sin, x);
-            /// The cosine, of radians.
-            cos(x) Floating -> Elem = math(Math::Cos, x);
-            /// The tangent, of radians.
-            tan(x) Floating -> Elem = math(Math::Tan, x);
-            /// The sine of π `x`. The product with π is not rounded.
-            sin_pi(x) Floating -> Elem = math(Math::SinPi, x);
-            /// The cosine of π `x`. The product with π is not rounded.
-            cos_pi(x) Floating -> Elem = math(Math::CosPi, x);
-            /// The arcsine, in radians.
-            asin(x) Floating -> Elem = math(Math::Asin, x);
-            /// The arccosine, in radians.
-            acos(x) Floating -> Elem = math(Math::Acos, x);
-            /// The arctangent, in radians.
-            atan(x) Floating -> Elem = math(Math::Atan, x);
-            /// The hyperbolic sine.
-            sinh(x) Floating -> Elem = math(Math::Sinh, x);
-            /// The hyperbolic cosine.
-            cosh(x) Floating -> Elem = math(Math::Cosh, x);
-            /// The hyperbolic tangent.
-            tanh(x) Floating -> Elem = math(Math::Tanh, x);
-            /// The inverse of the hyperbolic sine.
-            asinh(x) Floating -> Elem = math(Math::Asinh, x);
-            /// The inverse of the hyperbolic cosine.
-            acosh(x) Floating -> Elem = math(Math::Acosh, x);
-            /// The inverse of the hyperbolic tangent.
-            atanh(x) Floating -> Elem = math(Math::Atanh, x);
-            /// The error function.
-            erf(x) Floating -> Elem = math(Math::Erf, x);
-            /// 1 minus the error function, accurate for large `x`.
-            erfc(x) Floating -> Elem = math(Math::Erfc, x);
+            $($(#[$doc])* $name(x) Floating -> Elem = math(Math::$variant, x);)*
             /// The value, rounded down.
             floor(x) Floating -> Elem = math(Math::Floor, x);
             /// The value, rounded up.

@@ -52,41 +52,23 @@ pub(crate) enum Op {
     MulAdd,
 }
 
-/// Elementary functions of one argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Math {
-    Sqrt,
-    Rsqrt,
-    Cbrt,
-    Exp,
-    Exp2,
-    ExpM1,
-    Ln,
-    Log2,
-    Log10,
-    Ln1p,
-    Sin,
-    Cos,
-    Tan,
-    SinPi,
-    CosPi,
-    Asin,
-    Acos,
-    Atan,
-    Sinh,
-    Cosh,
-    Tanh,
-    Asinh,
-    Acosh,
-    Atanh,
-    Erf,
-    Erfc,
-    Floor,
-    Ceil,
-    Trunc,
-    Round,
-    RoundTiesEven,
+macro_rules! math {
+    ($($(#[$doc:meta])* $name:ident $variant:ident $method:ident $functions:tt $real:tt;)*) => {
+        /// Functions of one argument: those that are instructions, and those of the table of elementary functions, which are calls.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub(crate) enum Math {
+            Sqrt,
+            Rsqrt,
+            Floor,
+            Ceil,
+            Trunc,
+            Round,
+            RoundTiesEven,
+            $($(#[$doc])* $variant,)*
+        }
+    };
 }
+crate::__elementary!(math);
 
 /// A distribution of random numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

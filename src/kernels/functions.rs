@@ -6,11 +6,9 @@
 //!
 //! | functions | |
 //! |---|---|
-//! | `sin`, `cos`, `tan`, `asin`, `acos`, `atan`, `atan2` | of radians |
-//! | `sinh`, `cosh`, `tanh`, `asinh`, `acosh`, `atanh` | |
-//! | `exp`, `exp2`, `exp10`, `exp_m1`, `ln`, `log2`, `log10`, `ln_1p` | |
-//! | `pow`, `powi`, `cbrt`, `hypot`, `fmod`, `floor_div`, `floor_rem` | |
-//! | `erf`, `erfc`, `tgamma`, `lgamma` | |
+//! | `sin`, `ln_1p`, `tanh`, `erf` and so on | every elementary function of expressions of one argument |
+//! | `atan2`, `pow`, `powi`, `hypot`, `fmod`, `floor_div`, `floor_rem` | of two arguments |
+//! | `exp10`, `tgamma`, `lgamma` | |
 //! | `uniform`, `normal` | of a seed and an index |
 //!
 //! Host and GPU agree as far as [`Real`] says. `powi`, `fmod` and `uniform` give the same bits. `lgamma` and `tgamma` of libdevice have
@@ -31,6 +29,16 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::thread::{NormalF32, NormalF64, Philox, UniformF32, UniformF64};
 
 macro_rules! functions {
+    (
+        [[$($other:ident),*] $($more:tt)*]
+        $($(#[$doc:meta])* $name:ident $variant:ident $method:ident ($f32:ident $f64:ident) $real:tt;)*
+    ) => {
+        functions! {
+            [$($other),*]
+            $($more)*
+            $($(#[$doc])* $f32, $f64 = Real::$method, x;)*
+        }
+    };
     ([$($other:ident),*] $($(#[$doc:meta])* $f32:ident, $f64:ident = $function:path, $($x:ident),+;)*) => {
         $(
             $(#[$doc])*
@@ -54,59 +62,16 @@ macro_rules! functions {
     };
 }
 
-functions! {
+// The functions of the table of elementary functions, and the others.
+kernel_primitives::__elementary! { functions [
     // The source of these is below.
     [powi_f32, powi_f64, uniform_f32, uniform_f64, normal_f32, normal_f64]
-    /// The sine of an angle in radians.
-    sin_f32, sin_f64 = Real::sin, x;
-    /// The cosine of an angle in radians.
-    cos_f32, cos_f64 = Real::cos, x;
-    /// The tangent of an angle in radians.
-    tan_f32, tan_f64 = Real::tan, x;
-    /// The sine of `x` half turns, which is that of π `x`, without the rounding of π `x`.
-    sin_pi_f32, sin_pi_f64 = Real::sin_pi, x;
-    /// The cosine of `x` half turns, which is that of π `x`, without the rounding of π `x`.
-    cos_pi_f32, cos_pi_f64 = Real::cos_pi, x;
-    /// The arcsine, in radians.
-    asin_f32, asin_f64 = Real::asin, x;
-    /// The arccosine, in radians.
-    acos_f32, acos_f64 = Real::acos, x;
-    /// The arctangent, in radians.
-    atan_f32, atan_f64 = Real::atan, x;
     /// The arctangent of `y / x`, in the quadrant of the two.
     atan2_f32, atan2_f64 = Real::atan2, y, x;
-    /// The hyperbolic sine.
-    sinh_f32, sinh_f64 = Real::sinh, x;
-    /// The hyperbolic cosine.
-    cosh_f32, cosh_f64 = Real::cosh, x;
-    /// The hyperbolic tangent.
-    tanh_f32, tanh_f64 = Real::tanh, x;
-    /// The inverse hyperbolic sine.
-    asinh_f32, asinh_f64 = Real::asinh, x;
-    /// The inverse hyperbolic cosine.
-    acosh_f32, acosh_f64 = Real::acosh, x;
-    /// The inverse hyperbolic tangent.
-    atanh_f32, atanh_f64 = Real::atanh, x;
-    /// e to the power of `x`.
-    exp_f32, exp_f64 = Real::exp, x;
-    /// 2 to the power of `x`.
-    exp2_f32, exp2_f64 = Real::exp2, x;
     /// 10 to the power of `x`.
     exp10_f32, exp10_f64 = Real::exp10, x;
-    /// e to the power of `x`, minus 1, accurate near 0.
-    exp_m1_f32, exp_m1_f64 = Real::exp_m1, x;
-    /// The natural logarithm.
-    ln_f32, ln_f64 = Real::ln, x;
-    /// The base 2 logarithm.
-    log2_f32, log2_f64 = Real::log2, x;
-    /// The base 10 logarithm.
-    log10_f32, log10_f64 = Real::log10, x;
-    /// The natural logarithm of `x + 1`, accurate near 0.
-    ln_1p_f32, ln_1p_f64 = Real::ln_1p, x;
     /// `x` to the power of `y`.
     pow_f32, pow_f64 = Real::powf, x, y;
-    /// The cube root.
-    cbrt_f32, cbrt_f64 = Real::cbrt, x;
     /// The length of the hypotenuse.
     hypot_f32, hypot_f64 = Real::hypot, x, y;
     /// The remainder of a division whose whole quotient is rounded to 0, as Rust's `x % y`.
@@ -115,15 +80,11 @@ functions! {
     floor_div_f32, floor_div_f64 = Quotient::floor_divide, x, y;
     /// The remainder of a division whose whole quotient is rounded down.
     floor_rem_f32, floor_rem_f64 = Quotient::floor_remainder, x, y;
-    /// The error function.
-    erf_f32, erf_f64 = Real::error_function, x;
-    /// 1 minus the error function, accurate for large values.
-    erfc_f32, erfc_f64 = Real::error_function_complement, x;
     /// The gamma function.
     tgamma_f32, tgamma_f64 = Real::tgamma, x;
     /// The natural logarithm of the gamma function's absolute value.
     lgamma_f32, lgamma_f64 = Real::lgamma, x;
-}
+] }
 
 /// `x` to a whole power, by repeated squaring. For an exponent larger than a few dozens, `pow_f32` is more accurate.
 #[device_function]

@@ -3,6 +3,8 @@
 mod cases;
 mod complex;
 mod deep;
+#[path = "../suite/kernels/simt/elementary.rs"]
+mod elementary;
 mod errors;
 mod graphs;
 mod net;

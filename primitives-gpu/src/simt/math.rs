@@ -9,7 +9,81 @@ use half::{bf16, f16};
 
 use crate::element::{Accumulate, Float};
 
+/// The elementary functions of one argument that all layers have. Each layer passes its own macro to this table, which makes the layer's
+/// functions: the methods of [`Real`], the device functions of `kernel_primitives::kernels::functions`, and the operations, the functions
+/// and the operators of `kernel_primitives::expr`. What is in brackets after the macro's name comes before the rows.
+///
+/// A row has the name of the function, of the operation and of the method, the device functions in `f32` and in `f64`, the functions of
+/// libdevice in both, and the host's function. The tests have a table of their own: `tests/suite/kernels/simt/elementary.rs`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __elementary {
+    ($($then:tt)::+ $([$($first:tt)*])?) => {
+        $($then)::+! {
+            $([$($first)*])?
+            /// The cube root.
+            cbrt Cbrt cbrt (cbrt_f32 cbrt_f64) (__nv_cbrtf __nv_cbrt, |x| x.cbrt());
+            /// e to the power of the argument.
+            exp Exp exp (exp_f32 exp_f64) (__nv_expf __nv_exp, |x| x.exp());
+            /// 2 to the power of the argument.
+            exp2 Exp2 exp2 (exp2_f32 exp2_f64) (__nv_exp2f __nv_exp2, |x| x.exp2());
+            /// e to the power of the argument, minus 1, accurate near 0.
+            exp_m1 ExpM1 exp_m1 (exp_m1_f32 exp_m1_f64) (__nv_expm1f __nv_expm1, |x| x.exp_m1());
+            /// The natural logarithm.
+            ln Ln ln (ln_f32 ln_f64) (__nv_logf __nv_log, |x| x.ln());
+            /// The base 2 logarithm.
+            log2 Log2 log2 (log2_f32 log2_f64) (__nv_log2f __nv_log2, |x| x.log2());
+            /// The base 10 logarithm.
+            log10 Log10 log10 (log10_f32 log10_f64) (__nv_log10f __nv_log10, |x| x.log10());
+            /// The natural logarithm of the argument plus 1, accurate near 0.
+            ln_1p Ln1p ln_1p (ln_1p_f32 ln_1p_f64) (__nv_log1pf __nv_log1p, |x| x.ln_1p());
+            /// The sine, of radians.
+            sin Sin sin (sin_f32 sin_f64) (__nv_sinf __nv_sin, |x| x.sin());
+            /// The cosine, of radians.
+            cos Cos cos (cos_f32 cos_f64) (__nv_cosf __nv_cos, |x| x.cos());
+            /// The tangent, of radians.
+            tan Tan tan (tan_f32 tan_f64) (__nv_tanf __nv_tan, |x| x.tan());
+            /// The sine, of half turns: of π times the argument. The product is not rounded.
+            sin_pi SinPi sin_pi (sin_pi_f32 sin_pi_f64) (__nv_sinpif __nv_sinpi, HostOnly::sin_pi);
+            /// The cosine, of half turns: of π times the argument. The product is not rounded.
+            cos_pi CosPi cos_pi (cos_pi_f32 cos_pi_f64) (__nv_cospif __nv_cospi, HostOnly::cos_pi);
+            /// The arcsine, in radians.
+            asin Asin asin (asin_f32 asin_f64) (__nv_asinf __nv_asin, |x| x.asin());
+            /// The arccosine, in radians.
+            acos Acos acos (acos_f32 acos_f64) (__nv_acosf __nv_acos, |x| x.acos());
+            /// The arctangent, in radians.
+            atan Atan atan (atan_f32 atan_f64) (__nv_atanf __nv_atan, |x| x.atan());
+            /// The hyperbolic sine.
+            sinh Sinh sinh (sinh_f32 sinh_f64) (__nv_sinhf __nv_sinh, |x| x.sinh());
+            /// The hyperbolic cosine.
+            cosh Cosh cosh (cosh_f32 cosh_f64) (__nv_coshf __nv_cosh, |x| x.cosh());
+            /// The hyperbolic tangent.
+            tanh Tanh tanh (tanh_f32 tanh_f64) (__nv_tanhf __nv_tanh, |x| x.tanh());
+            /// The inverse hyperbolic sine.
+            asinh Asinh asinh (asinh_f32 asinh_f64) (__nv_asinhf __nv_asinh, HostOnly::asinh);
+            /// The inverse hyperbolic cosine.
+            acosh Acosh acosh (acosh_f32 acosh_f64) (__nv_acoshf __nv_acosh, |x| if x < 1.0 { Float::NAN } else { HostOnly::acosh(x) });
+            /// The inverse hyperbolic tangent.
+            atanh Atanh atanh (atanh_f32 atanh_f64) (__nv_atanhf __nv_atanh, HostOnly::atanh);
+            // The standard library has an unstable `f32::erf`, and a method of that name would warn.
+            /// The error function, `erf` in C.
+            erf Erf error_function (erf_f32 erf_f64) (__nv_erff __nv_erf, HostOnly::erf);
+            /// 1 minus the error function, `erfc` in C: accurate for large arguments.
+            erfc Erfc error_function_complement (erfc_f32 erfc_f64) (__nv_erfcf __nv_erfc, HostOnly::erfc);
+        }
+    };
+}
+
 macro_rules! math {
+    (
+        [$($other:tt)*]
+        $($(#[$doc:meta])* $name:ident $variant:ident $method:ident $functions:tt ($single:ident $double:ident, $host:expr);)*
+    ) => {
+        math! {
+            $($other)*
+            $($(#[$doc])* $method() = $single, $double, $host;)*
+        }
+    };
     ($($(#[$doc:meta])* $name:ident($($arg:ident),*) = $f32:ident, $f64:ident, $host:expr;)*) => {
         /// Elementary functions, with the names of the standard library.
         ///
@@ -79,65 +153,18 @@ macro_rules! math {
     (@type $t:ident $arg:ident) => { $t };
 }
 
-math! {
+// These rows are not in the table of all layers. They take two arguments, or expressions compute them by instructions or do not have them.
+__elementary! { math [
     /// The square root, correctly rounded.
     sqrt() = __nv_sqrtf, __nv_sqrt, |x| x.sqrt();
     /// The reciprocal square root.
     rsqrt() = __nv_rsqrtf, __nv_rsqrt, |x| x.sqrt().recip();
-    /// The cube root.
-    cbrt() = __nv_cbrtf, __nv_cbrt, |x| x.cbrt();
-    /// e to the power of this.
-    exp() = __nv_expf, __nv_exp, |x| x.exp();
-    /// 2 to the power of this.
-    exp2() = __nv_exp2f, __nv_exp2, |x| x.exp2();
-    /// 10 to the power of this.
+    /// 10 to the power of the argument.
     exp10() = __nv_exp10f, __nv_exp10, HostOnly::exp10;
-    /// e to the power of this, minus 1, accurate near 0.
-    exp_m1() = __nv_expm1f, __nv_expm1, |x| x.exp_m1();
-    /// The natural logarithm.
-    ln() = __nv_logf, __nv_log, |x| x.ln();
-    /// The base 2 logarithm.
-    log2() = __nv_log2f, __nv_log2, |x| x.log2();
-    /// The base 10 logarithm.
-    log10() = __nv_log10f, __nv_log10, |x| x.log10();
-    /// The natural logarithm of this plus 1, accurate near 0.
-    ln_1p() = __nv_log1pf, __nv_log1p, |x| x.ln_1p();
     /// This to a power.
     powf(exponent) = __nv_powf, __nv_pow, |x, y| x.powf(y);
-    /// The sine, of radians.
-    sin() = __nv_sinf, __nv_sin, |x| x.sin();
-    /// The cosine, of radians.
-    cos() = __nv_cosf, __nv_cos, |x| x.cos();
-    /// The tangent, of radians.
-    tan() = __nv_tanf, __nv_tan, |x| x.tan();
-    /// The sine, of half turns: of this times π.
-    sin_pi() = __nv_sinpif, __nv_sinpi, HostOnly::sin_pi;
-    /// The cosine, of half turns: of this times π.
-    cos_pi() = __nv_cospif, __nv_cospi, HostOnly::cos_pi;
-    /// The arcsine, in radians.
-    asin() = __nv_asinf, __nv_asin, |x| x.asin();
-    /// The arccosine, in radians.
-    acos() = __nv_acosf, __nv_acos, |x| x.acos();
-    /// The arctangent, in radians.
-    atan() = __nv_atanf, __nv_atan, |x| x.atan();
     /// The arctangent of this over `x`, in the quadrant of the two.
     atan2(x) = __nv_atan2f, __nv_atan2, |y, x| y.atan2(x);
-    /// The hyperbolic sine.
-    sinh() = __nv_sinhf, __nv_sinh, |x| x.sinh();
-    /// The hyperbolic cosine.
-    cosh() = __nv_coshf, __nv_cosh, |x| x.cosh();
-    /// The hyperbolic tangent.
-    tanh() = __nv_tanhf, __nv_tanh, |x| x.tanh();
-    /// The inverse hyperbolic sine.
-    asinh() = __nv_asinhf, __nv_asinh, HostOnly::asinh;
-    /// The inverse hyperbolic cosine.
-    acosh() = __nv_acoshf, __nv_acosh, |x| if x < 1.0 { Float::NAN } else { HostOnly::acosh(x) };
-    /// The inverse hyperbolic tangent.
-    atanh() = __nv_atanhf, __nv_atanh, HostOnly::atanh;
-    /// The error function, `erf` in C. The standard library has an unstable `f32::erf`, and a method of that name here would warn.
-    error_function() = __nv_erff, __nv_erf, HostOnly::erf;
-    /// 1 minus the error function, `erfc` in C: accurate for large values.
-    error_function_complement() = __nv_erfcf, __nv_erfc, HostOnly::erfc;
     /// The gamma function.
     tgamma() = __nv_tgammaf, __nv_tgamma, HostOnly::tgamma;
     /// The natural logarithm of the gamma function's absolute value.
@@ -156,7 +183,7 @@ math! {
     round_ties_even() = __nv_rintf, __nv_rint, |x| x.round_ties_even();
     /// The nearest integer, ties away from 0.
     round() = __nv_roundf, __nv_round, |x| x.round();
-}
+] }
 
 /// What the standard library lacks, or overflows in for large arguments. `libm::acosh` is wrong below 1, and some functions
 /// of `f32` are better computed in `f64`.

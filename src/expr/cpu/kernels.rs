@@ -197,17 +197,19 @@ fn shift(by: impl TryInto<u32>) -> u32 {
 }
 
 fn math<T: Real + 'static>(function: Math) -> Kernel {
-    macro_rules! functions {
-        ($($variant:ident $method:ident),* $(,)?) => {
+    macro_rules! kernels {
+        ($($(#[$doc:meta])* $name:ident $variant:ident $method:ident $functions:tt $real:tt;)*) => {
             match function {
+                Math::Sqrt => map1(|a: T| Real::sqrt(a)),
+                Math::Rsqrt => map1(|a: T| Real::rsqrt(a)),
+                Math::Floor => map1(|a: T| Real::floor(a)),
+                Math::Ceil => map1(|a: T| Real::ceil(a)),
+                Math::Trunc => map1(|a: T| Real::trunc(a)),
+                Math::Round => map1(|a: T| Real::round(a)),
+                Math::RoundTiesEven => map1(|a: T| Real::round_ties_even(a)),
                 $(Math::$variant => map1(|a: T| Real::$method(a)),)*
             }
         };
     }
-    functions! {
-        Sqrt sqrt, Rsqrt rsqrt, Cbrt cbrt, Exp exp, Exp2 exp2, ExpM1 exp_m1, Ln ln, Log2 log2, Log10 log10, Ln1p ln_1p,
-        Sin sin, Cos cos, Tan tan, SinPi sin_pi, CosPi cos_pi, Asin asin, Acos acos, Atan atan, Sinh sinh, Cosh cosh,
-        Tanh tanh, Asinh asinh, Acosh acosh, Atanh atanh, Erf error_function, Erfc error_function_complement, Floor floor, Ceil ceil, Trunc trunc,
-        Round round, RoundTiesEven round_ties_even,
-    }
+    crate::__elementary!(kernels)
 }

@@ -119,60 +119,41 @@ impl Emitter {
     fn math(&mut self, function: Math, t: &str, x: &[Reg]) -> Reg {
         let class = x[0].class;
         let rounded = |mode: &str| format!("cvt.{mode}.{t}.{t}");
-        macro_rules! call {
-            ($f32:ident, $f64:ident) => {
-                self.call(functions::$f32::info().code(), functions::$f64::info().code(), t, x)
+        macro_rules! texts {
+            ($($(#[$doc:meta])* $name:ident $variant:ident $method:ident ($f32:ident $f64:ident) $real:tt;)*) => {
+                match function {
+                    Math::Sqrt => self.op(class, &format!("sqrt.rn.{t}"), x),
+                    Math::Rsqrt => {
+                        let root = self.op(class, &format!("sqrt.rn.{t}"), x);
+                        self.op(class, &format!("rcp.rn.{t}"), &[root])
+                    }
+                    Math::Floor => self.op(class, &rounded("rmi"), x),
+                    Math::Ceil => self.op(class, &rounded("rpi"), x),
+                    Math::Trunc => self.op(class, &rounded("rzi"), x),
+                    Math::RoundTiesEven => self.op(class, &rounded("rni"), x),
+                    Math::Round => self.round(t, x[0]),
+                    $(Math::$variant => self.call(functions::$f32::info().code(), functions::$f64::info().code(), t, x),)*
+                }
             };
         }
-        match function {
-            Math::Sqrt => self.op(class, &format!("sqrt.rn.{t}"), x),
-            Math::Rsqrt => {
-                let root = self.op(class, &format!("sqrt.rn.{t}"), x);
-                self.op(class, &format!("rcp.rn.{t}"), &[root])
-            }
-            Math::Floor => self.op(class, &rounded("rmi"), x),
-            Math::Ceil => self.op(class, &rounded("rpi"), x),
-            Math::Trunc => self.op(class, &rounded("rzi"), x),
-            Math::RoundTiesEven => self.op(class, &rounded("rni"), x),
-            Math::Round => {
-                let whole = self.op(class, &rounded("rzi"), x);
-                let rest = self.op(class, &format!("sub.rn.{t}"), &[x[0], whole]);
-                let rest = self.op(class, &format!("abs.{t}"), &[rest]);
-                let (half, one) = if t == "f32" {
-                    (self.mov_f32(0.5), self.mov_f32(1.0))
-                } else {
-                    (self.constant(DType::F64, 0.5f64.to_bits()), self.constant(DType::F64, 1f64.to_bits()))
-                };
-                let away = self.op(Class::Pred, &format!("setp.ge.{t}"), &[rest, half]);
-                let step = self.op(class, &format!("copysign.{t}"), &[x[0], one]);
-                let next = self.op(class, &format!("add.rn.{t}"), &[whole, step]);
-                self.op(class, &format!("selp.{t}"), &[next, whole, away])
-            }
-            Math::Cbrt => call!(cbrt_f32, cbrt_f64),
-            Math::Exp => call!(exp_f32, exp_f64),
-            Math::Exp2 => call!(exp2_f32, exp2_f64),
-            Math::ExpM1 => call!(exp_m1_f32, exp_m1_f64),
-            Math::Ln => call!(ln_f32, ln_f64),
-            Math::Log2 => call!(log2_f32, log2_f64),
-            Math::Log10 => call!(log10_f32, log10_f64),
-            Math::Ln1p => call!(ln_1p_f32, ln_1p_f64),
-            Math::Sin => call!(sin_f32, sin_f64),
-            Math::Cos => call!(cos_f32, cos_f64),
-            Math::Tan => call!(tan_f32, tan_f64),
-            Math::SinPi => call!(sin_pi_f32, sin_pi_f64),
-            Math::CosPi => call!(cos_pi_f32, cos_pi_f64),
-            Math::Asin => call!(asin_f32, asin_f64),
-            Math::Acos => call!(acos_f32, acos_f64),
-            Math::Atan => call!(atan_f32, atan_f64),
-            Math::Sinh => call!(sinh_f32, sinh_f64),
-            Math::Cosh => call!(cosh_f32, cosh_f64),
-            Math::Tanh => call!(tanh_f32, tanh_f64),
-            Math::Asinh => call!(asinh_f32, asinh_f64),
-            Math::Acosh => call!(acosh_f32, acosh_f64),
-            Math::Atanh => call!(atanh_f32, atanh_f64),
-            Math::Erf => call!(erf_f32, erf_f64),
-            Math::Erfc => call!(erfc_f32, erfc_f64),
-        }
+        crate::__elementary!(texts)
+    }
+
+    /// Returns the nearest whole number. Halves are rounded away from 0.
+    fn round(&mut self, t: &str, x: Reg) -> Reg {
+        let class = x.class;
+        let whole = self.op(class, &format!("cvt.rzi.{t}.{t}"), &[x]);
+        let rest = self.op(class, &format!("sub.rn.{t}"), &[x, whole]);
+        let rest = self.op(class, &format!("abs.{t}"), &[rest]);
+        let (half, one) = if t == "f32" {
+            (self.mov_f32(0.5), self.mov_f32(1.0))
+        } else {
+            (self.constant(DType::F64, 0.5f64.to_bits()), self.constant(DType::F64, 1f64.to_bits()))
+        };
+        let away = self.op(Class::Pred, &format!("setp.ge.{t}"), &[rest, half]);
+        let step = self.op(class, &format!("copysign.{t}"), &[x, one]);
+        let next = self.op(class, &format!("add.rn.{t}"), &[whole, step]);
+        self.op(class, &format!("selp.{t}"), &[next, whole, away])
     }
 
     fn half(&mut self, op: Op, dtype: DType, x: &[Reg]) -> Reg {

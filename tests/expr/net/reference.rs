@@ -3,6 +3,7 @@
 use kernel_primitives::expr::DType;
 
 use super::with;
+use crate::elementary::elementary;
 use crate::{Sample, Wide};
 
 /// Operators of one value, with a result of its own type.
@@ -23,37 +24,36 @@ pub(super) enum One {
     Approximate(Approximate),
 }
 
-/// Functions of one value whose rounding is not defined.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Approximate {
-    Rsqrt,
-    Cbrt,
-    Exp,
-    Exp2,
-    ExpM1,
-    Ln,
-    Log2,
-    Log10,
-    Ln1p,
-    Sin,
-    Cos,
-    Tan,
-    SinPi,
-    CosPi,
-    Asin,
-    Acos,
-    Atan,
-    Sinh,
-    Cosh,
-    Tanh,
-    Asinh,
-    Acosh,
-    Atanh,
-    Erf,
-    Erfc,
-    /// The sine, as a call of a device function.
-    Call,
+macro_rules! approximate {
+    ($($name:ident $variant:ident $method:ident $functions:tt $limits:tt $reference:expr;)*) => {
+        /// Functions of one value whose rounding is not defined: those of the table of elementary functions, and others.
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub(super) enum Approximate {
+            Rsqrt,
+            SinPi,
+            CosPi,
+            $($variant,)*
+            /// The sine, as a call of a device function.
+            Call,
+        }
+
+        /// The functions that are drawn. `Call` is drawn for some types only.
+        const APPROXIMATE: &[Approximate] =
+            &[Approximate::Rsqrt, Approximate::SinPi, Approximate::CosPi, $(Approximate::$variant),*];
+
+        /// Returns the reference.
+        fn approximate(function: Approximate) -> fn(f64) -> f64 {
+            match function {
+                Approximate::Rsqrt => |x| 1.0 / x.sqrt(),
+                Approximate::SinPi => |x| crate::operators::sin_of_half_turns(x, 0.0),
+                Approximate::CosPi => |x| crate::operators::sin_of_half_turns(x, 1.0),
+                $(Approximate::$variant => $reference,)*
+                Approximate::Call => f64::sin,
+            }
+        }
+    };
 }
+elementary!(approximate);
 
 /// Operators of two values of one type, with a result of that type.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,14 +88,6 @@ pub(super) enum Compare {
 }
 
 pub(super) const COMPARE: [Compare; 6] = [Compare::Eq, Compare::Ne, Compare::Lt, Compare::Le, Compare::Gt, Compare::Ge];
-
-const APPROXIMATE: [Approximate; 25] = {
-    use Approximate::*;
-    [
-        Rsqrt, Cbrt, Exp, Exp2, ExpM1, Ln, Log2, Log10, Ln1p, Sin, Cos, Tan, SinPi, CosPi, Asin, Acos, Atan, Sinh,
-        Cosh, Tanh, Asinh, Acosh, Atanh, Erf, Erfc,
-    ]
-};
 
 /// Returns an operator of one value that a type has. Half of the operators that are drawn are exact.
 pub(super) fn one(dtype: DType, number: u8) -> One {
@@ -208,41 +200,10 @@ pub(super) fn apply_one(op: One, dtype: DType, a: Wide) -> Wide {
         One::Trunc => a.trunc(),
         One::Round => a.round(),
         One::RoundTiesEven => a.round_ties_even(),
-        One::Approximate(function) => approximate(function, a),
+        One::Approximate(function) => approximate(function)(a),
         One::Not => unreachable!("{op:?} of {dtype}"),
     };
     convert(Wide::Float(value), dtype)
-}
-
-fn approximate(function: Approximate, x: f64) -> f64 {
-    match function {
-        Approximate::Rsqrt => 1.0 / x.sqrt(),
-        Approximate::Cbrt => x.cbrt(),
-        Approximate::Exp => x.exp(),
-        Approximate::Exp2 => x.exp2(),
-        Approximate::ExpM1 => x.exp_m1(),
-        Approximate::Ln => x.ln(),
-        Approximate::Log2 => x.log2(),
-        Approximate::Log10 => x.log10(),
-        Approximate::Ln1p => x.ln_1p(),
-        Approximate::Sin | Approximate::Call => x.sin(),
-        Approximate::Cos => x.cos(),
-        Approximate::Tan => x.tan(),
-        Approximate::SinPi => crate::operators::sin_of_half_turns(x, 0.0),
-        Approximate::CosPi => crate::operators::sin_of_half_turns(x, 1.0),
-        Approximate::Asin => x.asin(),
-        Approximate::Acos => x.acos(),
-        Approximate::Atan => x.atan(),
-        Approximate::Sinh => x.sinh(),
-        Approximate::Cosh => x.cosh(),
-        Approximate::Tanh => x.tanh(),
-        Approximate::Asinh => libm::asinh(x),
-        Approximate::Acosh if x < 1.0 => f64::NAN,
-        Approximate::Acosh => libm::acosh(x),
-        Approximate::Atanh => libm::atanh(x),
-        Approximate::Erf => libm::erf(x),
-        Approximate::Erfc => libm::erfc(x),
-    }
 }
 
 /// Works as [`apply_one`], for two values. The caller must avoid a division of integers by zero.

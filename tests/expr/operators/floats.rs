@@ -5,6 +5,7 @@ use kernel_primitives::Result;
 use kernel_primitives::expr::*;
 
 use super::{check1, check2, compares, pairs};
+use crate::elementary::elementary;
 use crate::{Sample, Wide, assert_near, stream};
 
 macro_rules! floats {
@@ -101,29 +102,13 @@ fn approximations<T: Sample + Floating + Promote<T, Output = T>>() -> Result<()>
             check1(stringify!($name), |x| $name(x), ulps, |a: T| back(reference(a.float())))?;
         })*};
     }
+    macro_rules! table {
+        ($($name:ident $variant:ident $method:ident $functions:tt $limits:tt $reference:expr;)*) => {
+            one! { $($name: $reference;)* }
+        };
+    }
+    elementary!(table);
     one! {
-        cbrt: f64::cbrt;
-        exp: f64::exp;
-        exp2: f64::exp2;
-        exp_m1: f64::exp_m1;
-        ln: f64::ln;
-        log2: f64::log2;
-        log10: f64::log10;
-        ln_1p: f64::ln_1p;
-        asin: f64::asin;
-        acos: f64::acos;
-        atan: f64::atan;
-        sinh: f64::sinh;
-        cosh: f64::cosh;
-        tanh: f64::tanh;
-        asinh: libm::asinh;
-        acosh: |x| if x < 1.0 { f64::NAN } else { libm::acosh(x) };
-        atanh: libm::atanh;
-        erf: libm::erf;
-        erfc: libm::erfc;
-        sin: f64::sin;
-        cos: f64::cos;
-        tan: f64::tan;
         sin_pi: |x| sin_of_half_turns(x, 0.0);
         cos_pi: |x| sin_of_half_turns(x, 1.0);
         rsqrt: |x| 1.0 / x.sqrt();

@@ -1,7 +1,8 @@
-//! Kernels of the machine: indices, exchange between lanes, barriers and shared memory. Atomics and mathematics have
-//! modules of their own.
+//! Kernels of the machine: indices, exchange between lanes, barriers and shared memory. Atomics, mathematics and the table
+//! of its elementary functions have modules of their own.
 
 pub mod atomics;
+pub mod elementary;
 pub mod math;
 
 use super::{Sixteen, Triangular, Twelve};

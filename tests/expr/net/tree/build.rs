@@ -10,6 +10,7 @@ use kernel_primitives::kernels::functions::{sin_f32, sin_f64};
 
 use super::{Kind, Node, Operands};
 use crate::Sample;
+use crate::elementary::elementary;
 use crate::net::reference::{Approximate, Compare, One, Two};
 use crate::net::with;
 
@@ -87,6 +88,21 @@ macro_rules! integers {
 }
 integers!(i8, i16, i32, i64, u8, u16, u32, u64);
 
+macro_rules! approximate {
+    ($($name:ident $variant:ident $method:ident $functions:tt $limits:tt $reference:expr;)*) => {
+        fn approximate<T: Floating>(function: Approximate, x: Expr<T>) -> Expr<T> {
+            match function {
+                Approximate::Rsqrt => rsqrt(x),
+                Approximate::SinPi => sin_pi(x),
+                Approximate::CosPi => cos_pi(x),
+                $(Approximate::$variant => $name(x),)*
+                Approximate::Call => unreachable!("of one type"),
+            }
+        }
+    };
+}
+elementary!(approximate);
+
 macro_rules! floats {
     ($($t:ty: |$x:ident| $call:expr, |$normal:ident, $seed:ident| $random:expr;)*) => {$(
         impl Typed for $t {
@@ -103,34 +119,8 @@ macro_rules! floats {
                     One::Trunc => a.trunc(),
                     One::Round => a.round(),
                     One::RoundTiesEven => a.round_ties_even(),
-                    One::Approximate(function) => match function {
-                        Approximate::Rsqrt => rsqrt(a),
-                        Approximate::Cbrt => cbrt(a),
-                        Approximate::Exp => exp(a),
-                        Approximate::Exp2 => exp2(a),
-                        Approximate::ExpM1 => exp_m1(a),
-                        Approximate::Ln => ln(a),
-                        Approximate::Log2 => log2(a),
-                        Approximate::Log10 => log10(a),
-                        Approximate::Ln1p => ln_1p(a),
-                        Approximate::Sin => sin(a),
-                        Approximate::Cos => cos(a),
-                        Approximate::Tan => tan(a),
-                        Approximate::SinPi => sin_pi(a),
-                        Approximate::CosPi => cos_pi(a),
-                        Approximate::Asin => asin(a),
-                        Approximate::Acos => acos(a),
-                        Approximate::Atan => atan(a),
-                        Approximate::Sinh => sinh(a),
-                        Approximate::Cosh => cosh(a),
-                        Approximate::Tanh => tanh(a),
-                        Approximate::Asinh => asinh(a),
-                        Approximate::Acosh => acosh(a),
-                        Approximate::Atanh => atanh(a),
-                        Approximate::Erf => erf(a),
-                        Approximate::Erfc => erfc(a),
-                        Approximate::Call => { let $x = a; $call }
-                    },
+                    One::Approximate(Approximate::Call) => { let $x = a; $call }
+                    One::Approximate(function) => approximate(function, a),
                     One::Not => unreachable!("of a float"),
                 }
             }
