@@ -14,13 +14,14 @@ mod ptx {
 
     /// Kernels of tests, examples and benchmarks, by the crate name that cargo gives the target. They are built in this
     /// package's own development only: a dependent has no use for them, and a published crate does not contain them.
-    const DEVELOPMENT: [(&str, &str); 14] = [
+    const DEVELOPMENT: [(&str, &str); 15] = [
         ("algorithms", "tests/algorithms/kernels.rs"),
         ("suite", "tests/suite/kernels.rs"),
         ("collectives", "tests/collectives/kernels.rs"),
         ("sorts", "tests/sorts/kernels.rs"),
         ("functions", "tests/functions/kernels.rs"),
         ("net", "tests/net/kernels.rs"),
+        ("net", "tests/net/collectives.rs"),
         ("sparse", "tests/sparse/kernels.rs"),
         ("fourier", "tests/fourier/kernels.rs"),
         ("split", "tests/split/kernels.rs"),

@@ -1,16 +1,8 @@
 //! Instantiations for the net. For each algorithm, there are one or two beside the shipped ones, and together they have all element types.
-//! There are also kernels that call all collectives.
 
-pub mod fft;
-pub mod io;
-pub mod neighbours;
-pub mod path;
-pub mod scan;
-pub mod sorts;
 #[allow(dead_code, reason = "each test binary uses a part")]
-#[path = "kernels/../../suite/kernels/types.rs"]
+#[path = "../suite/kernels/types.rs"]
 pub mod types;
-pub mod warp;
 
 use kernel_primitives::functor::{
     All, Any, Axpby, Conjugate, Greater, Identity, Less, Mul, OfPair, Overwrite, PlusTimes, RealPart, Semiring, Sum,

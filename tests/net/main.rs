@@ -51,6 +51,7 @@ mod kernels;
 mod lab;
 mod lists;
 mod reference;
+mod shape;
 mod subject;
 
 /// The tests of each family of subjects, and all subjects for the lists.
