@@ -17,7 +17,7 @@ mod ptx {
     const DEVELOPMENT: [(&str, &str); 15] = [
         ("algorithms", "tests/algorithms/kernels.rs"),
         ("suite", "tests/suite/kernels.rs"),
-        ("collectives", "tests/collectives/kernels.rs"),
+        ("collectives", "tests/collectives/families.rs"),
         ("sorts", "tests/sorts/kernels.rs"),
         ("functions", "tests/functions/kernels.rs"),
         ("net", "tests/net/kernels.rs"),

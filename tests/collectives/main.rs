@@ -6,20 +6,11 @@
 
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]
 
-mod kernels;
-
-mod exchange;
-mod fft;
-mod halo;
-mod histogram;
-mod limits;
-mod neighbours;
-mod path;
-mod reduce;
+mod families;
 mod reference;
-mod scan;
-mod shared;
 #[allow(dead_code, reason = "each test binary uses a part")]
 #[path = "../suite/support.rs"]
 mod support;
-mod warp;
+
+// `support` takes the types from a module of this name.
+use families as kernels;

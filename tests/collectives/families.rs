@@ -1,5 +1,5 @@
-//! The kernels of the tests of warp and block collectives, with a file for each subject. They are compiled for both machines, so they use
-//! only the device side.
+//! The collectives of a warp and a block, with a module for each family. A module has the kernels that call them, which are compiled for
+//! both machines, and their tests, which only the host compiles.
 
 pub mod exchange;
 pub mod fft;
@@ -12,7 +12,7 @@ pub mod reduce;
 pub mod scan;
 pub mod shared;
 #[allow(dead_code, reason = "each test binary uses a part")]
-#[path = "kernels/../../suite/kernels/types.rs"]
+#[path = "families/../../suite/kernels/types.rs"]
 pub mod types;
 pub mod warp;
 
