@@ -53,6 +53,7 @@ mod combine;
 mod compact;
 mod exchange;
 mod fft;
+mod flags;
 mod halo;
 mod histogram;
 mod load;
@@ -82,13 +83,14 @@ pub use exchange::{
     striped_to_blocked, warp_striped_to_blocked,
 };
 pub use fft::{FftStorage, block_fft, block_ifft};
+pub use flags::{flag_heads, flag_heads_and_tails, flag_tails};
 pub use halo::{Border, Halo, HaloStorage, block_load_halo};
 pub use histogram::{Bins, HistogramStorage, block_histogram};
 pub use load::{load_striped, load_warp_striped, store_striped};
 pub use neighbours::{
     NeighbourStorage, RotateStorage, adjacent_difference_left, adjacent_difference_left_open,
     adjacent_difference_right, adjacent_difference_right_open, block_broadcast, block_rotate, block_shift_down,
-    block_shift_up, flag_heads, flag_heads_and_tails, flag_tails,
+    block_shift_up,
 };
 pub use run_length::{RunLengthStorage, RunWindow, run_length_begin, run_length_decode};
 pub use sorts::bitonic::{IndexedSortStorage, SortStorage, block_sort, block_sort_with_index};
