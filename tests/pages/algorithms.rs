@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::quoted;
+use super::tables::{check_table, docs_of};
 
 /// Returns what the module of algorithms exports.
-fn exports() -> BTreeSet<String> {
+pub(super) fn exports() -> BTreeSet<String> {
     let exports = include_str!("../../src/algorithms/mod.rs")
         .split("\npub use ")
         .skip(1)
@@ -29,7 +30,7 @@ fn algorithms() -> BTreeSet<String> {
 }
 
 /// Returns the link of a page to what the module of algorithms exports.
-fn link(name: &str) -> String {
+pub(super) fn link(name: &str) -> String {
     format!("[`{name}`]({}crate::algorithms::{name})", if is_function(name) { "fn@" } else { "" })
 }
 
@@ -103,43 +104,8 @@ fn every_algorithm_is_measured_or_like_one_that_is() {
 }
 
 /// Returns the docs of each algorithm, in the order of the table.
-fn docs() -> Vec<(String, String)> {
-    let mut sources = String::new();
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src/algorithms")];
-    while let Some(folder) = folders.pop() {
-        for path in std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
-            match path.is_dir() {
-                true => folders.push(path),
-                false => sources += &std::fs::read_to_string(path).expect("a source"),
-            }
-        }
-    }
-    let of = |name: String| {
-        let heads = ["<", "("].map(|end| format!("\npub fn {name}{end}"));
-        let found: Vec<usize> =
-            heads.iter().flat_map(|head| sources.match_indices(head.as_str())).map(|(at, _)| at).collect();
-        let &[begin] = &found[..] else { panic!("`src/algorithms` has {} public functions `{name}`", found.len()) };
-        // An attribute may have several lines. An empty line comes before the docs.
-        let before = sources[..begin].lines().rev().take_while(|line| !line.is_empty()).collect::<Vec<_>>();
-        let docs = before.into_iter().rev().filter_map(|line| line.strip_prefix("///"));
-        (name, docs.map(|line| line.strip_prefix(' ').unwrap_or(line).to_owned() + "\n").collect())
-    };
-    listed().into_iter().map(of).collect()
-}
-
-/// Writes the rows of a page's table, or tests that they are those. `head` is the line of its heads.
-fn check_table(page: &str, head: &str, rows: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(page);
-    let text = std::fs::read_to_string(&path).expect("a page");
-    let (before, after) = text.split_once(&format!("\n{head}\n")).expect("the heads of a table");
-    let (marks, after) = after.split_once('\n').expect("a table");
-    let found: String = after.split_inclusive('\n').take_while(|line| line.starts_with('|')).collect();
-    if std::env::var_os("UPDATE_PAGES").is_some() {
-        let text = format!("{before}\n{head}\n{marks}\n{rows}{}", &after[found.len()..]);
-        std::fs::write(path, text).expect("the page is written");
-    } else {
-        assert_eq!(found, rows, "`UPDATE_PAGES=1 cargo test --test pages` writes this table of docs/{page}");
-    }
+pub(super) fn docs() -> Vec<(String, String)> {
+    docs_of("src/algorithms", listed())
 }
 
 /// The heads of the table of one row in the docs of each algorithm.
@@ -175,57 +141,6 @@ fn what_is_guaranteed_is_in_the_docs_of_every_algorithm_and_names_tests_that_are
         }
     }
     check_table("guarantees.md", "| algorithm | same bits on every run | same bits on every device | order |", &table);
-}
-
-/// The libraries whose names an algorithm's docs give.
-const PEERS: [&str; 4] = ["CUB", "Thrust", "cuSPARSE", "cuFFT"];
-
-/// Returns the names of an algorithm in other libraries, and what differs: ``CUB: `DeviceMerge::MergeKeys`. Thrust: `merge`. Differences: …``.
-/// This is a paragraph of the docs.
-fn peers(docs: &str) -> Option<(String, String)> {
-    let begins = |paragraph: &&str| PEERS.iter().any(|peer| paragraph.starts_with(&format!("{peer}: ")));
-    let paragraph = docs.split("\n\n").map(str::trim).find(begins)?.replace('\n', " ");
-    let (names, differences) = paragraph.split_once(" Differences: ").unwrap_or((&paragraph, ""));
-    let one = |sentence: &str| match sentence.trim_end_matches('.').split_once(": ") {
-        Some(("CUB", names)) => names.to_owned(),
-        Some((peer, names)) if PEERS.contains(&peer) => format!("{peer}'s {names}"),
-        _ => panic!("is no sentence such as \"CUB: `DeviceMerge::MergeKeys`.\": {sentence}"),
-    };
-    let names = names.split(". ").map(one).collect::<Vec<_>>().join("; ");
-    Some((names, differences.trim_end_matches('.').to_owned()))
-}
-
-/// The page has a row for each algorithm. Algorithms with the same names in other libraries share a row.
-#[test]
-fn what_other_libraries_have_is_in_the_docs_of_every_algorithm() {
-    let mut rows: Vec<(String, Vec<String>, Vec<String>)> = Vec::new();
-    for (name, docs) in docs() {
-        let (names, differences) = peers(&docs).unwrap_or_else(|| {
-            panic!(
-                "no paragraph in the docs of `{name}` begins with the name of a library, of {PEERS:?}: \"CUB: `…`.\""
-            )
-        });
-        let place = rows.iter().position(|row| row.0 == names).unwrap_or_else(|| {
-            rows.push((names, Vec::new(), Vec::new()));
-            rows.len() - 1
-        });
-        rows[place].1.push(link(&name));
-        if !differences.is_empty() && !rows[place].2.contains(&differences) {
-            rows[place].2.push(differences);
-        }
-    }
-    let row = |(names, links, differences): &(String, Vec<String>, Vec<String>)| {
-        let differences = differences.join("; ");
-        format!("| {names} | {} | {differences}{}|\n", links.join(", "), if differences.is_empty() { "" } else { " " })
-    };
-    let mut table: String = rows.iter().map(row).collect();
-    // The page needs the paths of names that the docs link without them.
-    for name in exports() {
-        for end in [" ", ",", ";", "."] {
-            table = table.replace(&format!("[`{name}`]{end}"), &(link(&name) + end));
-        }
-    }
-    check_table("from_cub.md", "| CUB, or another library | algorithm | differences |", &table);
 }
 
 /// Returns what the library ships: for each algorithm's arguments, the lists that they are taken from.

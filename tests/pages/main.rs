@@ -7,9 +7,11 @@ use std::path::Path;
 use kernel_primitives::{Device, EmulatorOptions, Error, Result};
 
 mod algorithms;
+mod peers;
 #[path = "../../docs/first_collective/ranks.rs"]
 #[allow(unreachable_pub, reason = "a user's file")]
 mod ranks;
+mod tables;
 
 /// The names of the published Kernel Primitive API with its helpers and macros. For overloads, there is each signature. The last lines have
 /// the names of VexCL's stencils and sparse matrices.

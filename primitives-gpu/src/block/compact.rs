@@ -18,6 +18,8 @@ use crate::view::{Shared, TileMut};
 ///
 /// Shared memory: that of a scan of `u32`. The next collective on it begins with a barrier.
 ///
+/// CUB has no such collective.
+///
 /// All threads of the block call it: see [divergence](crate::block#divergence). All bit patterns of an element must be values: `u8` rather
 /// than `bool`.
 ///

@@ -174,7 +174,7 @@ impl<'k, T: Element, const ITEMS: usize> Items<'k, T, ITEMS> {
 /// `THREADS` must be the number of threads of the block, in any shape; another number is a fault. Shared memory: an [`ExchangeStorage`]. It
 /// may be used again after the next barrier, which the next collective on it makes by itself.
 ///
-/// CUB: `BlockExchange::BlockedToStriped`.
+/// CUB: `BlockExchange::BlockedToStriped`. Differences: the storage is padded where vectors would meet in a bank.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -222,7 +222,7 @@ pub fn blocked_to_striped<T: Element, const THREADS: usize, const ITEMS: usize>(
 
 /// Rearranges items from striped to blocked. This is the inverse of [`blocked_to_striped`], with the same cost and the same call.
 ///
-/// CUB: `BlockExchange::StripedToBlocked`.
+/// CUB: `BlockExchange::StripedToBlocked`. Differences: the storage is padded where vectors would meet in a bank.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 #[track_caller]
@@ -245,7 +245,9 @@ pub fn striped_to_blocked<T: Element, const THREADS: usize, const ITEMS: usize>(
 /// partial warp, the step is the number of its lanes.
 ///
 /// Otherwise this works as [`blocked_to_striped`], with a barrier of the warp instead of the block's. The example of
-/// [`warp_striped_to_blocked`] has both. CUB: `BlockExchange::BlockedToWarpStriped`.
+/// [`warp_striped_to_blocked`] has both.
+///
+/// CUB: `BlockExchange::BlockedToWarpStriped`, `WarpExchange::BlockedToStriped`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 #[track_caller]
@@ -268,7 +270,7 @@ pub fn blocked_to_warp_striped<T: Element, const THREADS: usize, const ITEMS: us
 /// [`load_warp_striped`](super::load_warp_striped), it gives a tile in the blocked arrangement that was read from global memory with
 /// coalesced accesses.
 ///
-/// CUB: `BlockExchange::WarpStripedToBlocked`.
+/// CUB: `BlockExchange::WarpStripedToBlocked`, `WarpExchange::StripedToBlocked`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -325,8 +327,9 @@ pub fn warp_striped_to_blocked<T: Element, const THREADS: usize, const ITEMS: us
 /// An item whose rank is not a place of the tile, such as `u32::MAX`, is dropped. Two items with one rank are a race, and a place without
 /// an item gets an unspecified value. The emulator reports both.
 ///
-/// Phases and shared memory are those of [`blocked_to_striped`]. The bank conflicts of the writes depend on the ranks. CUB:
-/// `BlockExchange::ScatterToBlocked`, and its guarded form.
+/// Phases and shared memory are those of [`blocked_to_striped`]. The bank conflicts of the writes depend on the ranks.
+///
+/// CUB: `BlockExchange::ScatterToBlocked`. Differences: a rank that is no place, such as `u32::MAX`, goes nowhere.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -375,7 +378,8 @@ pub fn scatter_to_blocked<T: Element, const THREADS: usize, const ITEMS: usize>(
 /// Works as [`scatter_to_blocked`], with the result in the striped arrangement: thread `t` gets the items of ranks `t`, `t + THREADS` and
 /// so on. Use it to compact or sort a tile before a coalesced write to global memory.
 ///
-/// CUB: `BlockExchange::ScatterToStriped`.
+/// CUB: `BlockExchange::ScatterToStriped`, `ScatterToStripedGuarded`, `ScatterToStripedFlagged`. Differences: a rank that is no place, such
+/// as `u32::MAX`, goes nowhere.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///

@@ -105,7 +105,8 @@ const fn step(n: usize, items: usize, pass: usize) -> (usize, usize) {
 ///
 /// Shared memory: an [`FftStorage`]. It may be used again after the next barrier, which the next collective on it makes by itself.
 ///
-/// Peer: cuFFTDx, `FFT<…, Block>`, in which `ITEMS` is `ElementsPerThread` and `BATCH` is `FFTsPerBlock`.
+/// cuFFTDx: `FFT<…, Block>`. Differences: `ITEMS` is `ElementsPerThread`, and `BATCH` is `FFTsPerBlock`; striped before and after; complex
+/// to complex; the inverse is not divided by the length.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -213,6 +214,8 @@ pub fn block_fft<T: FftFloat, const N: usize, const ITEMS: usize, const BATCH: u
 /// Computes the inverses of [`block_fft`] times `N`: `x[j] = Σ X[k] * exp(2πi * j * k / N)`.
 ///
 /// Arrangements, cost and storage are those of [`block_fft`].
+///
+/// cuFFTDx: `FFT<…, Block>`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 #[inline(always)]

@@ -10,7 +10,9 @@ use crate::view::Shared;
 /// predecessor of the first item is `before`. If that is `None`, the first item always starts a run.
 ///
 /// Items are in the blocked arrangement. `differs` is any function of two neighbours, and its first argument is the earlier one. Cost and
-/// shared memory are those of [`adjacent_difference_left`]. CUB: `BlockDiscontinuity::FlagHeads`.
+/// shared memory are those of [`adjacent_difference_left`].
+///
+/// CUB: `BlockDiscontinuity::FlagHeads`. Differences: flags are `bool`; the item before the first one is an `Option`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -53,8 +55,9 @@ pub fn flag_heads<T: Element, F: BinaryFn<T, T, Output = bool>, const N: usize>(
 }
 
 /// Returns, for each item of the block, whether it ends a run: whether `differs` is true for the item and its successor. The successor of
-/// the last item is `after`. If that is `None`, the last item always ends a run. Otherwise this works as [`flag_heads`]. CUB:
-/// `BlockDiscontinuity::FlagTails`.
+/// the last item is `after`. If that is `None`, the last item always ends a run. Otherwise this works as [`flag_heads`].
+///
+/// CUB: `BlockDiscontinuity::FlagTails`. Differences: flags are `bool`; the item after the last one is an `Option`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -95,7 +98,9 @@ pub fn flag_tails<T: Element, F: BinaryFn<T, T, Output = bool>, const N: usize>(
     tails
 }
 
-/// Returns [`flag_heads`] and [`flag_tails`] of the same items. CUB: `BlockDiscontinuity::FlagHeadsAndTails`.
+/// Returns [`flag_heads`] and [`flag_tails`] of the same items.
+///
+/// CUB: `BlockDiscontinuity::FlagHeadsAndTails`. Differences: flags are `bool`; the items beside the block's are an `Option` each.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///

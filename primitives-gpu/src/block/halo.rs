@@ -115,7 +115,9 @@ impl<T: Element, const N: usize> Halo<'_, T, N> {
 /// division of the elements among the threads is computed at compile time.
 ///
 /// Shared memory: the elements of the window, the last axis fastest. It may be used again after the next barrier, which the next collective
-/// on it makes by itself. CUB has no such collective.
+/// on it makes by itself.
+///
+/// CUB has no such collective.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///

@@ -54,7 +54,7 @@ impl Bins<'_> {
 /// which the next collective on it makes by itself. `items` may be empty. An iterator can add several tiles to the same counters: see the
 /// example.
 ///
-/// CUB: `BlockHistogram` (`BLOCK_HISTO_ATOMIC`).
+/// CUB: `BlockHistogram`. Differences: works as `BLOCK_HISTO_ATOMIC`; a functor names the bin, and an item without a bin is not counted.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///

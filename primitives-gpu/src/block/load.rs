@@ -10,7 +10,9 @@ use crate::view::{Global, StripedMut, stripe, warp_stripe};
 /// - `src`: the tile, usually [`Global::tile`]. Its length is the guard, so any length is right.
 ///
 /// Each access of a warp is coalesced, whatever the number of items. If the blocked arrangement can be read in vectors,
-/// [`read_data`](crate::io::read_data) makes fewer accesses. No shared memory, no barrier. CUB: `LoadDirectStriped`.
+/// [`read_data`](crate::io::read_data) makes fewer accesses. No shared memory, no barrier.
+///
+/// CUB: `BLOCK_LOAD_STRIPED`, `LoadDirectStriped`.
 ///
 /// No thread waits for another here: any may call it or not.
 ///
@@ -43,8 +45,9 @@ pub fn load_striped<T: Element, const ITEMS: usize>(cx: Block<'_>, dst: &mut [T;
 }
 
 /// Reads a block's tile in the warp-striped arrangement. Each warp has `32 * ITEMS` consecutive elements, and lane `l` gets `l`, `l + 32`
-/// and so on. In a partial warp, the step is the number of its lanes. Guard and cost are those of [`load_striped`]. CUB:
-/// `LoadDirectWarpStriped`.
+/// and so on. In a partial warp, the step is the number of its lanes. Guard and cost are those of [`load_striped`].
+///
+/// CUB: `LoadDirectWarpStriped`, `WarpLoad`. Differences: reads the warp's part of the block's tile.
 ///
 /// No thread waits for another here: any may call it or not.
 ///
@@ -78,7 +81,9 @@ pub fn load_warp_striped<T: Element, const ITEMS: usize>(cx: Block<'_>, dst: &mu
 
 /// Writes a block's tile in the arrangement of the output's partition: [`Striped`](crate::view::Striped), as [`load_striped`] reads, or
 /// [`WarpStriped`](crate::view::WarpStriped), as [`load_warp_striped`] reads. It writes only the items that the tile has. The cost is that
-/// of [`load_striped`]. CUB: `StoreDirectStriped`, `StoreDirectWarpStriped`.
+/// of [`load_striped`].
+///
+/// CUB: `StoreDirectStriped`, `StoreDirectWarpStriped`, `WarpStore`. Differences: the output's partition says which arrangement it is.
 ///
 /// No thread waits for another here: any may call it or not.
 #[inline(always)]

@@ -27,8 +27,9 @@ impl<T> NeighbourStorage<T> {
 /// Phases: one shuffle; the last lane of each warp writes its value to shared memory; barrier; the first lane of the next warp reads it.
 /// One barrier, or none in a block of one warp. Any block shape up to 1024 threads.
 ///
-/// Shared memory: two halves that such collectives use alternately. So several calls on the same `Shared` cost one barrier each. CUB:
-/// `BlockShuffle::Up`.
+/// Shared memory: two halves that such collectives use alternately. So several calls on the same `Shared` cost one barrier each.
+///
+/// CUB: `BlockShuffle::Up`. Differences: the first thread gets an argument.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -80,7 +81,9 @@ pub fn block_shift_up<T: Element>(
 }
 
 /// Returns the value of the thread with the next higher rank, or `after` in the last thread. Cost and shared memory are those of
-/// [`block_shift_up`]. CUB: `BlockShuffle::Down`.
+/// [`block_shift_up`].
+///
+/// CUB: `BlockShuffle::Down`. Differences: the last thread gets an argument.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -140,7 +143,9 @@ pub type RotateStorage<T, const MAX_THREADS: usize = 1024> = super::ColumnStorag
 ///
 /// Phases: each thread writes its value to shared memory; barrier; each thread reads another value. There is one barrier, and one before it
 /// if the storage was used before. More threads than `MAX_THREADS` are a fault. Shared memory: one element for each thread. The next
-/// collective on it begins with a barrier. CUB: `BlockShuffle::Rotate`.
+/// collective on it begins with a barrier.
+///
+/// CUB: `BlockShuffle::Rotate`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -188,6 +193,8 @@ pub fn block_rotate<T: Element, const MAX_THREADS: usize>(
 ///
 /// Phases: that thread writes its value to shared memory; barrier; all threads read it. It uses the two halves alternately, as
 /// [`block_shift_up`] does.
+///
+/// CUB has no such collective.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -282,7 +289,9 @@ pub fn adjacent_difference_left<T: Element, F: BinaryFn<T, T>, const N: usize>(
     core::array::from_fn(|i| f.apply(items[i], if i == 0 { below } else { items[i.max(1) - 1] }))
 }
 
-/// Works as [`adjacent_difference_left`], but keeps the first item of the block. CUB: `SubtractLeft` without a predecessor.
+/// Works as [`adjacent_difference_left`], but keeps the first item of the block.
+///
+/// CUB: `BlockAdjacentDifference::SubtractLeft` without a predecessor.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 #[track_caller]
@@ -345,7 +354,9 @@ pub fn adjacent_difference_right<T: Element, F: BinaryFn<T, T>, const N: usize>(
     core::array::from_fn(|i| f.apply(items[i], if i + 1 < N { items[(i + 1) % N] } else { above }))
 }
 
-/// Works as [`adjacent_difference_right`], but keeps the last item of the block. CUB: `SubtractRight` without a successor.
+/// Works as [`adjacent_difference_right`], but keeps the last item of the block.
+///
+/// CUB: `BlockAdjacentDifference::SubtractRight` without a successor.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 #[track_caller]

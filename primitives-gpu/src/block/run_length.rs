@@ -47,7 +47,7 @@ pub struct RunWindow<'s, T> {
 /// `THREADS` must be the number of threads of the block; another number is a fault. Shared memory: an element and a `u32` for each run. It
 /// is in use until the last [`run_length_decode`], and the next collective on it begins with a barrier.
 ///
-/// CUB: the constructor of `BlockRunLengthDecode`.
+/// CUB: `BlockRunLengthDecode::BlockRunLengthDecode`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 #[track_caller]
@@ -103,7 +103,7 @@ impl<T: Element> RunWindow<'_, T> {
 /// Phases: each thread finds the run of its first item by a binary search in shared memory, and goes on from there. There is no barrier:
 /// you may call it for one window after another.
 ///
-/// CUB: `BlockRunLengthDecode::RunLengthDecode`.
+/// CUB: `BlockRunLengthDecode::RunLengthDecode`. Differences: returns the distances from the starts of runs, too.
 ///
 /// No thread waits for another here: any may call it or not.
 ///

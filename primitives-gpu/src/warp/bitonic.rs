@@ -91,6 +91,8 @@ pub(crate) fn of_ranked<K: SortKey, O: Direction, I: SortIndex, const N: usize>(
 ///
 /// Seed: `Sort`, which exists only for blocks.
 ///
+/// CUB has no such collective.
+///
 /// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
 /// ```
@@ -138,6 +140,8 @@ pub fn warp_sort<const WIDTH: u32, const ITEMS: usize, K: SortKey, O: Direction>
 ///
 /// Seed: `Sort` with `data_index`, which exists only for blocks, and is unstable.
 ///
+/// CUB has no such collective.
+///
 /// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
 /// ```
@@ -184,6 +188,8 @@ pub fn warp_sort_with_index<const WIDTH: u32, const ITEMS: usize, K: SortKey, O:
 /// It works as [`warp_sort_with_index`] with the positions as indices. Then every lane fetches its values from their old positions, in
 /// `ITEMS * ITEMS` shuffles of a value. For large values and many items, prefer the sorts of a block, which move values through shared
 /// memory.
+///
+/// CUB has no such collective.
 ///
 /// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///

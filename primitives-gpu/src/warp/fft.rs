@@ -15,7 +15,8 @@ use crate::thread::{minus, plus, swapped, thread_fft, times};
 /// more shuffle. A shuffle of a complex `f32` is two instructions. No shared memory. The factors come from a table of `N` roots of unity,
 /// which are rounded once. The table is part of the program.
 ///
-/// Peer: cuFFTDx, `FFT<…, Thread>` and below.
+/// cuFFTDx: `FFT<…, Thread>`. Differences: several lanes have one transform; striped before, and blocked after; the inverse is not divided
+/// by the length.
 ///
 /// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
@@ -90,6 +91,8 @@ pub fn warp_fft<T: FftFloat, const N: usize, const ITEMS: usize>(
 /// Computes the inverses of [`warp_fft`] times `N`. Each group has its own: `x[j] = Σ X[k] * exp(2πi * j * k / N)`.
 ///
 /// Arrangements and cost are those of [`warp_fft`]: the input is striped, and the result is blocked.
+///
+/// cuFFTDx: `FFT<…, Thread>`.
 ///
 /// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 #[inline(always)]

@@ -54,7 +54,9 @@ use crate::simt::{Block, FaultKind, WARP};
 
 /// Returns the value of lane `source` in every lane. A lane that the warp does not have is a fault in the emulator.
 ///
-/// Cost: one shuffle for each 32 bits of the element. CUB: `ShuffleIndex`.
+/// Cost: one shuffle for each 32 bits of the element.
+///
+/// CUB: `WarpScan::Broadcast`, `ShuffleIndex`. Differences: elements of any type.
 ///
 /// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///

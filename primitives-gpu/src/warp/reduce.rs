@@ -14,6 +14,8 @@ use super::group;
 ///
 /// Seed: `WarpReduce(val, reducer)`, which has the result in lane 0 and assumes a full warp.
 ///
+/// CUB: `WarpReduce::Reduce`, `Sum`. Differences: no storage; every lane gets the result, and not only the first one.
+///
 /// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
 /// ```
@@ -48,7 +50,8 @@ pub fn warp_reduce<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op: R) ->
 /// (rounded up) from the lane above, and one more that distributes the result. If the width is a constant, only the phases that it needs
 /// remain.
 ///
-/// CUB: `WarpReduce<T, LOGICAL_WARP_THREADS>`, which has the result in the first lane of the group.
+/// CUB: `WarpReduce<T, LOGICAL_WARP_THREADS>`. Differences: any width from 1 to 32, at run time; every lane of the group gets the result,
+/// and not only the first one.
 ///
 /// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///

@@ -12,7 +12,9 @@ use super::group;
 /// of the shuffle says which lanes have one, so no lane number is compared. Partial warps work, too. No shared memory; it orders no memory
 /// accesses. The total is the value of the last lane.
 ///
-/// CUB: `WarpScan::InclusiveScan`. The network is that of Hillis and Steele (1986).
+/// Source: the network is that of Hillis and Steele (1986).
+///
+/// CUB: `WarpScan::InclusiveScan`, `InclusiveSum`. Differences: no storage.
 ///
 /// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
@@ -47,7 +49,7 @@ pub fn warp_inclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, o
 /// Cost: that of [`warp_inclusive_scan`], and one more shuffle for each of the two results. For sums of `u32` and `i32`, a subtraction
 /// replaces the first of these.
 ///
-/// CUB: `WarpScan::ExclusiveScan` with an aggregate.
+/// CUB: `WarpScan::ExclusiveScan`, `ExclusiveSum`. Differences: no storage; returns the total, too.
 ///
 /// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
@@ -83,6 +85,8 @@ pub fn warp_exclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, o
 
 /// Works as [`warp_exclusive_scan`], with `initial` before the values: the first lane gets `initial` itself. The total is that of the
 /// lanes' values alone.
+///
+/// CUB: `WarpScan::ExclusiveScan` with `initial_value`. Differences: returns the total, too.
 ///
 /// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
@@ -121,7 +125,7 @@ pub fn warp_exclusive_scan_from<T: Element, R: Reducer<T>>(cx: Block<'_>, value:
 ///
 /// Cost: `log2(width)` phases, rounded up. A width that is not a power of two also compares lane numbers.
 ///
-/// CUB: `WarpScan<T, LOGICAL_WARP_THREADS>`, which exists for powers of two.
+/// CUB: `WarpScan<T, LOGICAL_WARP_THREADS>`. Differences: any width from 1 to 32, at run time.
 ///
 /// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
@@ -152,6 +156,8 @@ pub fn warp_group_inclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value
 }
 
 /// Works as [`warp_exclusive_scan`] in each group of `width` lanes. The total is that of the group.
+///
+/// CUB: `WarpScan<T, LOGICAL_WARP_THREADS>`.
 ///
 /// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///

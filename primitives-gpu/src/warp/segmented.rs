@@ -12,7 +12,7 @@ use super::reduce_down;
 /// Phases: one vote, five shuffles from the lane above, and one that distributes the results. Every lane runs every phase, however short
 /// its segment is. No shared memory. Partial warps work, too.
 ///
-/// CUB: `WarpReduce::HeadSegmentedReduce`, which has the result in the first lane of a segment.
+/// CUB: `WarpReduce::HeadSegmentedReduce`. Differences: every lane of the segment gets the result, and not only the first one.
 ///
 /// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
@@ -46,7 +46,9 @@ pub fn warp_reduce_by_heads<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, 
 /// Combines the values of each segment of the warp, in lane order. Every lane gets the result of its segment. A segment ends with each lane
 /// whose `tail` is true, and with the last lane.
 ///
-/// Cost and scope are as for [`warp_reduce_by_heads`]. CUB: `WarpReduce::TailSegmentedReduce`.
+/// Cost and scope are as for [`warp_reduce_by_heads`].
+///
+/// CUB: `WarpReduce::TailSegmentedReduce`. Differences: every lane of the segment gets the result, and not only the first one.
 ///
 /// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///

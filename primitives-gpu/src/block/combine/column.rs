@@ -34,6 +34,8 @@ unsafe impl<T: Element, const MAX_THREADS: usize> SharedStorage for ColumnStorag
 /// thread the result of column `threadIdx.x` of the first plane. `Reduce` in `kGlobalMode` without `reduce_last_dim` is this collective for
 /// each item.
 ///
+/// CUB has no such collective.
+///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```

@@ -90,7 +90,9 @@ impl<T: Element, const THREADS: usize, const ITEMS: usize> PathStorage<T, THREAD
 /// `THREADS` must be the number of threads of the block; another number is a fault. So are more rows and items than `THREADS * ITEMS`. An
 /// odd number of `ITEMS` gives the fewest bank conflicts. The next collective on the storage begins with a barrier.
 ///
-/// CUB: `AgentSpmv`, `AgentSegmentFixup`. Merrill and Garland, 2016.
+/// Source: Merrill and Garland, *Merge-based parallel sparse matrix-vector multiplication*, 2016.
+///
+/// CUB: `AgentSpmv`, `AgentSegmentFixup`. Differences: rows of any lengths, by any [`Reducer`]; a closure gets each row that ends.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///

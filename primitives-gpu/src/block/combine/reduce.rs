@@ -70,7 +70,8 @@ impl<T, const THREADS: usize> ReduceStorage<T, THREADS> {
 /// Shared memory: several reductions on the same `Shared` cost only their own barriers. Another collective on it, and
 /// [`block_reduce_to_first`] with `THREADS`, makes the barrier that it needs by itself.
 ///
-/// CUB: `BlockReduce`, which has the result in the first thread; that is [`block_reduce_to_first`].
+/// CUB: `BlockReduce::Reduce`, `Sum`. Differences: every thread gets the result, and not only the first one; works as
+/// `BLOCK_REDUCE_WARP_REDUCTIONS`, or as `BLOCK_REDUCE_RAKING` with a `ReduceStorage<T, THREADS>`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -133,6 +134,8 @@ pub fn block_reduce<T: Element, R: Reducer<T>, const THREADS: usize>(
 
 /// Works as [`block_reduce`], but only the first thread gets the result. The other threads get `None`, and do not run the last phase. One
 /// barrier with either storage. The first warp combines.
+///
+/// CUB: `BlockReduce::Reduce`, `Sum`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -200,6 +203,8 @@ pub fn block_reduce_to_first<T: Element, R: Reducer<T>, const THREADS: usize>(
 ///
 /// Cost: `N - 1` applications of `op` in each thread, as a tree, and then that of [`block_reduce`].
 ///
+/// CUB: `BlockReduce::Reduce` and `Sum` of several items. Differences: every thread gets the result, and not only the first one.
+///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
@@ -238,6 +243,8 @@ pub fn block_reduce_items<T: Element, R: Reducer<T>, const N: usize, const THREA
 /// Works as [`block_reduce_items`] for the first `valid` items of the block. The other items count as the identity. If `valid` is 0, the
 /// result is the identity, as [`Reducer::of_none`] gives it. If `valid` is larger than the number of items, all count, and the emulator
 /// reports it.
+///
+/// CUB: `BlockReduce::Reduce` and `Sum` with `num_valid`. Differences: counts items, not threads; 0 items give the identity.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -288,6 +295,8 @@ pub fn block_reduce_partial<T: Element, R: Reducer<T>, const N: usize, const THR
 /// Seed: `BlockXReduce(val, reducer)`, which exists for powers of two. `Reduce` in `kGlobalMode` with `reduce_last_dim` is this collective
 /// for each item.
 ///
+/// CUB has no such collective.
+///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
@@ -326,6 +335,8 @@ pub fn block_x_reduce<T: Element, R: Reducer<T>>(
 /// group has the threads that remain. A width of 0 is a fault.
 ///
 /// Cost and shared memory are those of [`block_x_reduce`]: a group is a row of `width` threads.
+///
+/// CUB has no such collective.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///

@@ -59,7 +59,10 @@ impl<T> ScanStorage<T> {
 /// Shared memory: several scans on the same `Shared` cost only their own barriers. Another collective on it makes the barrier that it needs
 /// by itself.
 ///
-/// CUB: `BlockScan::InclusiveScan`. Seed: [`cumsum`].
+/// Seed: [`cumsum`].
+///
+/// CUB: `BlockScan::InclusiveScan`, `InclusiveSum`. Differences: returns the total, too; works as `BLOCK_SCAN_WARP_SCANS`, or as
+/// `BLOCK_SCAN_RAKING` with a `ScanStorage<T, THREADS>`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -98,6 +101,8 @@ pub fn block_inclusive_scan<T: Element, R: Reducer<T>, const N: usize, const THR
 }
 
 /// Works as [`block_inclusive_scan`], with `initial` before the first item. The total is that of the items alone.
+///
+/// CUB: `BlockScan::InclusiveScan` with `initial_value`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -144,7 +149,8 @@ pub fn block_inclusive_scan_from<T: Element, R: Reducer<T>, const N: usize, cons
 /// every item of the block. One more barrier distributes it; there is none in a block of one warp, and none with a
 /// [`ScanStorage<T, THREADS>`](ScanStorage).
 ///
-/// CUB: `BlockScan::InclusiveScan` with a prefix callback.
+/// CUB: `BlockScan::InclusiveScan` with `block_prefix_callback_op`. Differences: the first warp calls a closure with the total, and its
+/// first lane's result counts.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -192,7 +198,7 @@ pub fn block_inclusive_scan_after<T: Element, R: Reducer<T>, const N: usize, con
 /// Combines, for each item, the items of the block before it. The first item gets the identity, as [`Reducer::of_none`] gives it.
 /// Arrangement, total, cost and shared memory are those of [`block_inclusive_scan`].
 ///
-/// CUB: `BlockScan::ExclusiveScan`.
+/// CUB: `BlockScan::ExclusiveScan`, `ExclusiveSum`. Differences: the first item gets the identity; returns the total, too.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -237,6 +243,8 @@ pub fn block_exclusive_scan<T: Element, R: Reducer<T>, const N: usize, const THR
 /// Works as [`block_exclusive_scan`], with `initial` before the first item, which gets `initial` itself. The total is that of the items
 /// alone. The example of [`block_inclusive_scan_from`] also shows this form.
 ///
+/// CUB: `BlockScan::ExclusiveScan` with `initial_value`.
+///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 #[inline(always)]
 #[track_caller]
@@ -252,6 +260,9 @@ pub fn block_exclusive_scan_from<T: Element, R: Reducer<T>, const N: usize, cons
 }
 
 /// Works as [`block_exclusive_scan`], after a prefix that depends on the total; see [`block_inclusive_scan_after`] and its example.
+///
+/// CUB: `BlockScan::ExclusiveScan` with `block_prefix_callback_op`. Differences: the first warp calls a closure with the total, and its
+/// first lane's result counts.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 #[inline(always)]
@@ -275,6 +286,8 @@ pub fn block_exclusive_scan_after<T: Element, R: Reducer<T>, const N: usize, con
 ///
 /// Seed: `Cumsum(out, in, compute)`, which has two items for each thread, powers of two up to 512 threads, and as many barriers as the tree
 /// has levels, up and down.
+///
+/// CUB has no such collective.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///

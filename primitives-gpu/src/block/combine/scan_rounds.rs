@@ -24,6 +24,8 @@ use crate::warp;
 ///
 /// Shared memory: that of [`block_inclusive_scan`](crate::block::block_inclusive_scan), and used alternately with it.
 ///
+/// CUB has no such collective.
+///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
@@ -76,6 +78,8 @@ pub fn block_inclusive_scan_rounds<T: Element, R: Reducer<T>, const N: usize, co
 
 /// Works as [`block_inclusive_scan_rounds`], but leaves each item out of its own result: the first item of the block gets `initial`.
 ///
+/// CUB has no such collective.
+///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
@@ -125,6 +129,8 @@ pub fn block_exclusive_scan_rounds<T: Element, R: Reducer<T>, const N: usize, co
 ///
 /// All lanes of the first warp call `prefix` together, with the total of the block's items. The result of the first lane counts. It costs
 /// one more barrier. See [`block_exclusive_scan_after`](crate::block::block_exclusive_scan_after) and its example.
+///
+/// CUB has no such collective.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 #[inline(always)]

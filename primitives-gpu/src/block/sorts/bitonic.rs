@@ -46,6 +46,8 @@ unsafe impl<K: SortKey, const TILE: usize, I: SortIndex> SharedStorage for Index
 ///
 /// Seed: `Sort(out, in, num, monotonic_type)`, which exists for two items in each thread, powers of two and full blocks.
 ///
+/// CUB has no such collective.
+///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
@@ -102,6 +104,8 @@ pub fn block_sort<const ITEMS: usize, const TILE: usize, K: SortKey, O: Directio
 /// longer.
 ///
 /// Seed: `Sort(out, out_index, in, in_index, num, monotonic_type)`, which is unstable.
+///
+/// CUB has no such collective.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///

@@ -55,7 +55,8 @@ unsafe impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Sh
 /// Shared memory: one key for each item. It may be used again after the next barrier, which a second collective on the same `Shared` makes
 /// by itself.
 ///
-/// CUB: `BlockMergeSort::StableSort`.
+/// CUB: `BlockMergeSort::Sort`, `StableSort`. Differences: any comparator, always stable; any number of threads; the first `valid`
+/// positions.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -100,8 +101,9 @@ pub fn block_merge_sort<const THREADS: usize, const ITEMS: usize, K: Element, C:
 
 /// Sorts pairs of a key and a value by the keys, with any comparator. The sort is stable.
 ///
-/// Otherwise this works as [`block_merge_sort`]. The values follow the keys in each merge, through shared memory of their own. CUB:
-/// `BlockMergeSort::StableSort` with items.
+/// Otherwise this works as [`block_merge_sort`]. The values follow the keys in each merge, through shared memory of their own.
+///
+/// CUB: `BlockMergeSort::Sort`, `StableSort`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -154,7 +156,7 @@ pub fn block_merge_sort_pairs<const THREADS: usize, const ITEMS: usize, K: Eleme
 /// every warp has its own part of the storage. All warps of the block may call it or not, once after the last use of the storage. A second
 /// call on the same `Shared` begins with a barrier of the block, unless it comes after [`Shared::sync`].
 ///
-/// CUB: `WarpMergeSort`.
+/// CUB: `WarpMergeSort::Sort`, `StableSort`. Differences: one storage serves all warps of the block.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -202,6 +204,8 @@ pub fn warp_merge_sort<const WIDTH: u32, const THREADS: usize, const ITEMS: usiz
 ///
 /// Otherwise this works as [`warp_merge_sort`]. The values follow the keys in each merge, through shared memory of their own, as in the
 /// example of [`block_merge_sort_pairs`].
+///
+/// CUB: `WarpMergeSort::Sort`, `StableSort`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 #[track_caller]

@@ -57,7 +57,9 @@ pub struct RadixRanks<const ITEMS: usize> {
 ///
 /// Shared memory: it may be used again after the next barrier, which the next collective on it makes by itself.
 ///
-/// CUB: `BlockRadixRankMatchEarlyCounts`. [`block_radix_sort`](crate::block::block_radix_sort) also moves the items.
+/// [`block_radix_sort`](crate::block::block_radix_sort) also moves the items.
+///
+/// CUB: `BlockRadixRankMatchEarlyCounts`. Differences: digits of eight bits.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///

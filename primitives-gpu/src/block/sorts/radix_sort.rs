@@ -57,7 +57,9 @@ unsafe impl<const THREADS: usize, const ITEMS: usize, K: SortKey, V: Element> Sh
 /// Shared memory: one key for each item, and 16 bytes for each thread. It may be used again after the next barrier, which a second
 /// collective on the same `Shared` makes by itself.
 ///
-/// CUB: `BlockRadixSort`. [`block_sort`](crate::block::block_sort) sorts whole keys in blocks of any shape, and partial tiles.
+/// [`block_sort`](crate::block::block_sort) sorts whole keys in blocks of any shape, and partial tiles.
+///
+/// CUB: `BlockRadixSort::Sort`, `SortDescending`. Differences: an argument gives the direction; `begin_bit` and `end_bit` are a range.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -104,7 +106,9 @@ pub fn block_radix_sort<const THREADS: usize, const ITEMS: usize, K: SortKey, O:
 }
 
 /// Works as [`block_radix_sort`], but the result is striped: item `i` of thread `t` is at position `i * THREADS + t`. So neighbouring
-/// threads hold neighbouring positions, which suits coalesced writes. CUB: `SortBlockedToStriped`.
+/// threads hold neighbouring positions, which suits coalesced writes.
+///
+/// CUB: `BlockRadixSort::SortBlockedToStriped`, `SortDescendingBlockedToStriped`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -150,6 +154,8 @@ pub fn block_radix_sort_to_striped<const THREADS: usize, const ITEMS: usize, K: 
 
 /// Sorts pairs of a key and a value by bits of the keys. The sort is stable. Otherwise this works as [`block_radix_sort`]. The values
 /// follow the keys in each pass, through shared memory of their own.
+///
+/// CUB: `BlockRadixSort::Sort`, `SortDescending`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -198,6 +204,8 @@ pub fn block_radix_sort_pairs<const THREADS: usize, const ITEMS: usize, K: SortK
 
 /// Works as [`block_radix_sort_pairs`], but the result is striped: item `i` of thread `t` is at position `i * THREADS + t`. Write keys and
 /// values to global memory as in the example of [`block_radix_sort_to_striped`].
+///
+/// CUB: `BlockRadixSort::SortBlockedToStriped`, `SortDescendingBlockedToStriped`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 #[inline(always)]

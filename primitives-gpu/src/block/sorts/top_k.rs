@@ -25,6 +25,8 @@ use crate::warp::{Ranked, Record, SortBits, Threads, of_ranked, ranked, unrolled
 ///
 /// Shared memory: that of [`block_sort_with_index`](crate::block::block_sort_with_index).
 ///
+/// CUB has no such collective.
+///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
@@ -107,6 +109,8 @@ unsafe impl<K: SortKey, const TILE: usize> SharedStorage for TopKStorage<K, TILE
 /// `n` keys in random order, about `k * ln(n / k)` candidates. At least `TILE / 2 - k` of them fit between two reductions. The worst case
 /// is an input whose keys get better all the way: each read then needs a reduction.
 ///
+/// CUB has no such collective.
+///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
@@ -180,6 +184,8 @@ pub fn block_top_k_of<const ITEMS: usize, const TILE: usize, K: SortKey, O: Dire
 /// barrier, the candidates are reduced to `k` if there are many. If some keys did not fit, they are dropped, and the rounds are repeated in
 /// the way of [`block_top_k_of`]. A round is read while the previous one is processed.
 ///
+/// CUB has no such collective.
+///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
@@ -227,6 +233,8 @@ pub fn block_top_k_by<const ITEMS: usize, const TILE: usize, const READ: usize, 
 /// Any four rounds must read at least one key of each sequence that has more keys, in the order of the sequence. Of equal keys of a
 /// sequence, the one with the lower index must come first. Then no later key of a sequence comes before the keys that four rounds have read
 /// of it.
+///
+/// CUB has no such collective.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 #[inline(always)]

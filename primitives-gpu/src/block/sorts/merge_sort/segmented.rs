@@ -37,6 +37,8 @@ unsafe impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Sh
 ///
 /// Shared memory: that of [`block_merge_sort_pairs`](crate::block::block_merge_sort_pairs), and two words for each thread.
 ///
+/// CUB has no such collective.
+///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
