@@ -64,7 +64,8 @@ pub struct Case {
     pub pattern: Pattern,
     /// The seed of the items.
     pub seed: u64,
-    /// The seed of lengths and of numbers beside the items. A [refill](Self::refill) keeps it. 0 and 1 are [usual shapes](Self::usual).
+    /// The seed of lengths and of numbers beside the items. A [refill](Self::refill) keeps it. 0 and 1 are [usual shapes](Self::usual). For
+    /// collectives, 2 to 5 are [corners](crate::shape::CORNERS).
     pub params: u64,
     /// The seed of tuning values. If it is 0, they are those of the device.
     pub tuning: u64,

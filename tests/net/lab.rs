@@ -15,6 +15,7 @@ use kernel_primitives::algorithms::{Tuning, Workspace};
 use kernel_primitives::{Device, EmulatorOptions, Error, Result, Stream};
 
 use crate::case::{Case, Lengths, Mode};
+use crate::shape::CORNERS;
 use crate::subject::{Place, Subject, Trial};
 
 /// The number of cases of a subject in `properties`, unless the environment has another number.
@@ -105,6 +106,19 @@ fn several_tiles_first(n: u64, case: Case, lengths: &Lengths) -> Case {
     }
 }
 
+/// The most items of a case of one of the [corners](CORNERS), which may run checked.
+const FEW: usize = 2500;
+
+/// Begins with the kinds of blocks that every collective must serve. All of them run checked, except the largest block.
+fn corners_first(n: u64, case: Case, lengths: &Lengths) -> Case {
+    let params = CORNERS.start + n;
+    if !CORNERS.contains(&params) {
+        return case;
+    }
+    let mode = if params + 1 < CORNERS.end { Mode::Checked } else { case.mode };
+    Case { params, mode, ..case.with_len(FEW, lengths) }
+}
+
 /// Returns the check's answer. A panic is an answer, too.
 fn attempt(check: Check, lab: &Lab, subject: &Subject, case: &Case) -> Result<(), Failure> {
     catch_unwind(AssertUnwindSafe(|| check(lab, subject, case))).unwrap_or_else(|panic| {
@@ -186,8 +200,18 @@ fn some_cases() -> u64 {
     (cases() / 8).max(1)
 }
 
-pub fn properties(subjects: Vec<Subject>) {
-    drive("properties", subjects, cases(), as_drawn, |lab, subject, case| {
+/// Tests one call of algorithms against the reference.
+pub fn algorithms(subjects: Vec<Subject>) {
+    properties(subjects, as_drawn);
+}
+
+/// Tests one call of collectives against the reference.
+pub fn collectives(subjects: Vec<Subject>) {
+    properties(subjects, corners_first);
+}
+
+fn properties(subjects: Vec<Subject>, shape: Shape) {
+    drive("properties", subjects, cases(), shape, |lab, subject, case| {
         let [stream, _] = lab.streams(case.mode);
         let mut trial = subject.begin(std::slice::from_ref(case), stream)?;
         trial.call(Place { stream, workspace: None, tuning: &case.tuning(&lab.tuning) })?;

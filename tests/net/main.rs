@@ -4,7 +4,8 @@
 //! expected by plain loops, and how it is called ([`subject`]). A *case* decides the rest: lengths, offsets in buffers, the [kind of
 //! data](data::Pattern), tuning values, the device, and a seed ([`case`]). These tests go through the subjects:
 //!
-//! - `properties`: one call, compared with the reference. The elements beside the results are unchanged;
+//! - `properties`: one call, compared with the reference. The elements beside the results are unchanged. For collectives, the first cases
+//!   are blocks of one thread, of a partial warp, of two dimensions and of the largest size, which use their storage again ([`shape`]);
 //! - `captures`: a graph of the call, replayed with other data in the same buffers. With a used workspace, the capture allocates nothing;
 //! - `one_tile`: a call of one tile allocates nothing, and is captured without a workspace, unless the subject says that it needs memory.
 //!   If all its cases need memory, the test checks that the usual one allocates;
@@ -59,7 +60,7 @@ macro_rules! families {
     ($([$of:ident] $($family:ident)*;)*) => {
         /// Tests one call against the reference.
         mod properties {
-            $($(#[test] fn $family() { crate::lab::properties(crate::$of::$family::subjects()) })*)*
+            $($(#[test] fn $family() { crate::lab::$of(crate::$of::$family::subjects()) })*)*
         }
         families!(@algorithms $([$of] $($family)*;)*);
         /// All subjects.

@@ -46,7 +46,7 @@ mod host {
     use crate::case::Case;
     use crate::data::{items, small};
     use crate::kernels::{Compose, Latest, Map, Three};
-    use crate::shape::{Shape, blocks, lengths, total};
+    use crate::shape::{Shape, blocks, lengths, tiles, total};
     use crate::subject::{Subject, equal, subject};
 
     const COVERS: &[&str] = &[
@@ -108,7 +108,7 @@ mod host {
                     COVERS,
                     $name,
                     lengths(1024),
-                    |case| ($items::<[$t; 3]>(case, 0, Shape::of(case, $most).threads() * blocks(case)),),
+                    |case| ($items::<[$t; 3]>(case, 0, Shape::of(case, $most).threads() * tiles(case)),),
                     |case, (x,)| {
                         let (shape, identity) = (Shape::of(case, $most), Reducer::<$t>::identity(&$op));
                         let blocks = x.chunks(shape.threads());

@@ -67,12 +67,12 @@ mod host {
     use kernel_primitives::functor::{Add, BinaryFn, Reducer};
 
     use super::block_scans;
-    use crate::case::{Case, Lengths};
+    use crate::case::Lengths;
     use crate::data::{items, small};
     use crate::items::Item;
     use crate::kernels::{Compose, Latest, Map, Three};
     use crate::reference::{exclusive, inclusive};
-    use crate::shape::{Shape, blocks, striped, total};
+    use crate::shape::{Shape, blocks, len, striped, total};
     use crate::subject::{Subject, equal, subject};
 
     const COVERS: &[&str] = &[
@@ -139,10 +139,6 @@ mod host {
         if threads == 0 { 1024 } else { threads }
     }
 
-    fn lengths(case: &Case, most: usize) -> usize {
-        case.len % (12 * Shape::of(case, most).threads() + 2)
-    }
-
     pub fn subjects() -> Vec<Subject> {
         let mut all = Vec::new();
         macro_rules! forms_of {
@@ -151,7 +147,7 @@ mod host {
                     COVERS,
                     $name,
                     Lengths::near(&[128, 512, 1024]).most(5000),
-                    |case| ($items::<$t>(case, 0, lengths(case, most($threads))),),
+                    |case| ($items::<$t>(case, 0, len(case, 4 * Shape::of(case, most($threads)).threads())),),
                     |case, (x,)| {
                         let threads = Shape::of(case, most($threads)).threads();
                         let with = ($items::<$t>(&case.fixed(), 9, 1)[0], Reducer::<$t>::identity(&$op));

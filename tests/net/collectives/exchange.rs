@@ -6,7 +6,9 @@ use crate::kernels::Three;
 
 /// Writes, for each item, its place in the threads: striped and back, warp-striped and back, scattered to blocked and striped by rank, and
 /// loaded and stored in both arrangements.
-#[kernel(instantiate(<u8, 65, 16>, <f32, 128, 4>, <Three, 33, 5>))]
+#[kernel(max_threads(THREADS), instantiate(
+    <u8, 65, 16>, <f32, 128, 4>, <Three, 33, 5>, <f64, 1, 3>, <u8, 1024, 1>
+))]
 pub fn exchanged<T: Element, const THREADS: usize, const ITEMS: usize>(
     cx: Block,
     x: Global<T>,
@@ -50,7 +52,7 @@ pub fn exchanged<T: Element, const THREADS: usize, const ITEMS: usize>(
 
 /// Writes each tile's marked items before the items that were in their places. Then it writes the values that every thread finds in its own
 /// places.
-#[kernel(equal_len(x, keep, out, again), instantiate(<u8, 16>, <f64, 1>, <i32, 4>, <Three, 3>))]
+#[kernel(max_threads(1024), equal_len(x, keep, out, again), instantiate(<u8, 16>, <f64, 1>, <i32, 4>, <Three, 3>))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn compacted<T: Element, const N: usize>(
     cx: Block,
@@ -86,7 +88,7 @@ mod host {
     use crate::data::{items, shuffled};
     use crate::items::Item;
     use crate::kernels::Three;
-    use crate::shape::striped;
+    use crate::shape::{Shape, blocks, len as length, striped};
     use crate::subject::{Subject, exact, subject};
 
     const COVERS: &[&str] = &[
@@ -148,34 +150,34 @@ mod host {
     pub fn subjects() -> Vec<Subject> {
         let mut all = Vec::new();
         macro_rules! compactions_of {
-            ($($name:literal, $t:ty, $threads:literal, $items:literal;)*) => {$(
+            ($($name:literal, $t:ty, $items:literal;)*) => {$(
                 all.push(subject(
                     &["block_compact"],
                     $name,
-                    Lengths::near(&[$threads * $items]).most(5 * $threads * $items),
+                    Lengths::near(&[128 * $items]).most(1000 * $items),
                     |case| {
-                        let x = items::<$t>(case, 0, case.len);
-                        let keep = shuffled(case, 1, case.len).into_iter().map(|n| n % 3 != 0).collect();
-                        (x, keep)
+                        let len = length(case, Shape::of(case, 1024).threads() * $items);
+                        let keep = shuffled(case, 1, len).into_iter().map(|n| n % 3 != 0).collect();
+                        (items::<$t>(case, 0, len), keep)
                     },
-                    |_, (x, keep): &(Vec<$t>, Vec<bool>)| {
-                        let (out, counts) = compact(x, keep, $threads * $items);
+                    |case, (x, keep): &(Vec<$t>, Vec<bool>)| {
+                        let (out, counts) = compact(x, keep, Shape::of(case, 1024).threads() * $items);
                         (exact(out.clone()), exact(out), exact(counts))
                     },
-                    |_, place, (x, keep), (out, again, counts)| {
+                    |case, place, (x, keep), (out, again, counts)| {
                         compacted::<$t, $items>::launch(
-                            place.stream, (2, $threads), x.get(), keep.get(), out.exact(), again.exact(), counts.exact(),
+                            place.stream, Shape::of(case, 1024).dims(blocks(case)), x.get(), keep.get(), out.exact(),
+                            again.exact(), counts.exact(),
                         )
                     },
                 ));
             )*};
         }
-        // There are one warp, a part of a warp, and several warps.
         compactions_of! {
-            "u8, 32, 16", u8, 32, 16;
-            "f64, 20, 1", f64, 20, 1;
-            "i32, 128, 4", i32, 128, 4;
-            "Three, 65, 3", Three, 65, 3;
+            "u8, 16", u8, 16;
+            "f64, 1", f64, 1;
+            "i32, 4", i32, 4;
+            "Three, 3", Three, 3;
         }
         macro_rules! exchanges_of {
             ($($name:literal, $t:ty, $threads:literal, $items:literal;)*) => {$(
@@ -193,10 +195,10 @@ mod host {
                         let all = tiles.flat_map(|(x, ranks)| exchanges(x, ranks, ($threads, $items))).collect();
                         (exact(all), exact(x.clone()), exact(x.clone()))
                     },
-                    |_, place, (x, ranks), (out, striped, warp_striped)| {
+                    |case, place, (x, ranks), (out, striped, warp_striped)| {
                         exchanged::<$t, $threads, $items>::launch(
-                            place.stream, (2, $threads), x.get(), ranks.get(), out.exact(), striped.exact(),
-                            warp_striped.exact(),
+                            place.stream, Shape::exactly(case, $threads).dims(blocks(case)), x.get(), ranks.get(),
+                            out.exact(), striped.exact(), warp_striped.exact(),
                         )
                     },
                 ));
@@ -206,6 +208,8 @@ mod host {
             "u8, 65, 16", u8, 65, 16;
             "f32, 128, 4", f32, 128, 4;
             "Three, 33, 5", Three, 33, 5;
+            "f64, 1, 3", f64, 1, 3;
+            "u8, 1024, 1", u8, 1024, 1;
         }
         all
     }

@@ -73,9 +73,13 @@ pub fn window<T: Element>(
         _ => Border::Constant(outside),
     };
     let (extents, window) = (extents.map(|extent| extent as usize), window.map(|extent| extent as usize));
-    let elements = block_load_halo(cx, &mut shared, x, extents, first.map(|at| at as isize), window, border);
-    for i in cx.items(out.len()) {
-        out.set(i, elements.at([i.index() / window[1], i.index() % window[1]]));
+    // The storage is used again. The elements of the first window are replaced.
+    for down in [1, 0] {
+        let first = [first[0] as isize + down, first[1] as isize];
+        let elements = block_load_halo(cx, &mut shared, x, extents, first, window, border);
+        for i in cx.items(out.len()) {
+            out.set(i, elements.at([i.index() / window[1], i.index() % window[1]]));
+        }
     }
 }
 
@@ -91,7 +95,7 @@ mod host {
     use crate::data::items;
     use crate::items::Item;
     use crate::kernels::{Compose, Triangular, Twelve};
-    use crate::shape::{Shape, blocks};
+    use crate::shape::{Shape, blocks, tiles};
     use crate::subject::{Subject, exact, subject};
 
     const COVERS: &[&str] = &[
@@ -110,7 +114,7 @@ mod host {
 
     /// Returns the length of whole tiles of a block.
     fn len(case: &Case, items: usize) -> usize {
-        Shape::of(case, 1024).threads() * items * (1 + case.param(26).below(3))
+        Shape::of(case, 1024).threads() * items * tiles(case)
     }
 
     /// Returns the distance of a rotation, and the thread whose value all threads get.

@@ -58,7 +58,7 @@ mod host {
     use crate::data::items;
     use crate::items::Item;
     use crate::kernels::Twelve;
-    use crate::shape::{Shape, blocks};
+    use crate::shape::{Shape, blocks, len};
     use crate::subject::{Subject, exact, subject};
 
     fn bins(case: &Case) -> usize {
@@ -90,7 +90,7 @@ mod host {
             &["block_histogram"],
             "u32, 120",
             Lengths::near(&[128 * 5, 1024]).most(4000),
-            |case| (items::<u32>(case, 0, case.len), vec![0u32; 120]),
+            |case| (items::<u32>(case, 0, len(case, 5 * Shape::of(case, 1024).threads())), vec![0u32; 120]),
             |case, (x, _)| {
                 let mut counts = vec![0; 120];
                 x.iter().filter(|&x| ((x % 120) as usize) < bins(case)).for_each(|x| counts[(x % 120) as usize] += 1);
