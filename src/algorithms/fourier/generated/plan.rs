@@ -10,7 +10,7 @@
 //!
 //! A real array takes the transforms of its pairs of numbers. The last stage of these makes the half spectrum. If a block does not hold the
 //! pairs, a pass of its own makes it. Two passes are one launch, a [`FusedPair`], if they follow each other on a part of the array that
-//! fits in the cache. Rows of 2^24 or 2^26 complex numbers have passes of their own ([`ahead`]), where blocks are large enough.
+//! fits in the cache. Rows of 2^24 complex numbers, or 2^26 of `f32`, have passes of their own ([`ahead`]), where blocks are large enough.
 
 use std::fmt;
 

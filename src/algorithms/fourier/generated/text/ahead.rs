@@ -11,7 +11,8 @@
 //! tiles of the second pass, one after another, in pieces of 128 or 64 bytes. The second pass reads its tiles whole. It multiplies the
 //! numbers by the factors between the passes, whose roots come with the tile.
 //!
-//! The first pass takes its tiles in falling order, so that the second pass begins with numbers that are still in the cache.
+//! The first pass takes its tiles in falling order. So the second pass begins with the matrix that the first one wrote last, part of which is
+//! still in the cache.
 //!
 //! Neighbouring tiles share lines of 128 bytes of the matrix, which should be in the cache until both tiles have them. Blocks do not keep
 //! step. If tiles are dealt out in advance, blocks drift apart. The more tiles there are, the farther they drift. So the blocks draw tickets
