@@ -80,7 +80,7 @@ impl Parse for Arguments {
                 }
                 _ => {
                     let message = "`#[kernel]` knows `instantiate(<f32>, …)`, `equal_len(x, out)`, `threads(256)`, \
-                                   `max_threads(256)`, `min_blocks(2)`, `carveout(50)`, `launch(pub(crate))` and `crate = path`";
+                                   `max_threads(256)`, `min_blocks(2)`, `carveout(65536)`, `launch(pub(crate))` and `crate = path`";
                     return Err(Error::new(key.span(), message));
                 }
             }

@@ -215,9 +215,9 @@ use proc_macro::TokenStream;
 ///   compiler then may give each thread more registers, up to 65536 / `N`, and must not give it more; a larger block is an
 ///   error of the launch. Without it a kernel of many registers refuses large blocks on the GPU.
 /// * `min_blocks(N)`, beside one of these: registers are limited so that a multiprocessor holds `N` blocks at once.
-/// * `carveout(N)`: the kernel prefers that `N` percent of the largest shared memory of a multiprocessor are shared memory, and the rest is
-///   cache. A GPU divides this memory anew if the next kernel prefers another division, and waits for that. Without it the driver decides,
-///   from the shared memory that blocks take.
+/// * `carveout(N)`: the kernel prefers that a multiprocessor has about `N` bytes of shared memory, or as much as it can have. The rest of this
+///   memory is cache. A GPU has some divisions to choose from. It divides the memory anew if the next kernel prefers another division, and
+///   waits for that. Without `carveout`, the driver decides, from the shared memory that blocks take.
 /// * `launch(pub(crate))`, or any other visibility: that of the launch and of the function, if it is not that of the kernel's type;
 ///   `launch()` is the module's own.
 /// * `crate = path`: where `kernel-primitives` is, if not at `::kernel_primitives`.

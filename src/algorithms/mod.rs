@@ -213,8 +213,8 @@ pub(crate) mod device {
         histogram_counters, histogram_tiles,
     };
     pub use super::merge::kernel::{
-        MERGE_SPLIT_THREADS, MERGE_THREADS, MergePass, MergeStorage, NETWORK_THREADS, merge_splits, merge_threads,
-        merge_tile_items, merge_tiles, merge_tiles_pairs,
+        MERGE_SPLIT_THREADS, MERGE_THREADS, MergePass, MergeSplitStorage, MergeStorage, NETWORK_THREADS, merge_splits,
+        merge_threads, merge_tile_items, merge_tiles, merge_tiles_pairs,
     };
     pub use super::merge_sort::kernel::{
         MERGE_SORT_THREADS, MergeSortShape, merge_sort_tile_items, merge_sort_tiles, merge_sort_tiles_pairs,
@@ -257,10 +257,11 @@ pub(crate) mod device {
         CSR_SHARE, CSR_SHORT, csr_by_length_fits, csr_giant_rows, csr_rows_by_length,
     };
     pub use super::sparse::kernel::csr_path::{
-        CSR_ENDS_THREADS, CSR_SPLIT_STEPS, CSR_TILE_THREADS, csr_ends, csr_path_fits, csr_splits, csr_tile_steps,
+        CSR_ENDS_THREADS, CSR_SPLIT_STEPS, CSR_TILE_THREADS, CsrStorage, csr_ends, csr_path_fits, csr_splits,
+        csr_tile_steps,
     };
     pub use super::sparse::kernel::csr_staged::{CSR_CHUNK, CSR_STAGED_LANES, CsrStaged, csr_staged_rows, csr_stages};
-    pub use super::sparse::kernel::csr_tiles::{CsrStorage, csr_tiles};
+    pub use super::sparse::kernel::csr_tiles::csr_tiles;
     pub use super::sparse::kernel::csr_vectors::{CSR_NARROW, csr_lane_vectors, csr_row_vectors};
     pub use super::sparse::kernel::csr_window::{
         CSR_WINDOW_LANES, CSR_WINDOW_ROWS, CSR_WINDOW_THREADS, CsrWindow, csr_window_room, csr_window_rows, csr_windows,

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
-use primitives_cuda_driver::sys::{self, CUfunction, CUfunction_attribute, CUjit_option, CUmodule, CUresult};
+use primitives_cuda_driver::sys::{
+    self, CUdevice_attribute, CUfunction, CUfunction_attribute, CUjit_option, CUmodule, CUresult,
+};
 
 use super::{Context, call};
 use crate::launch::kernel::KernelInfo;
@@ -136,9 +138,14 @@ impl Context {
         unsafe {
             let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
             call!(self, cuFuncSetAttribute(function, attribute, rest as c_int))?;
-            if let Some(percent) = info.carveout() {
+            if let Some(bytes) = info.carveout() {
+                let mut most: c_int = 0;
+                let attribute = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR;
+                call!(self, cuDeviceGetAttribute(&raw mut most, attribute, self.device()))?;
+                // In whole percent, rounded down: the driver takes the next division that has as much.
+                let percent = (bytes.saturating_mul(100) / most.max(1) as usize).min(100);
                 let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
-                call!(self, cuFuncSetAttribute(function, attribute, percent.min(100) as c_int))?;
+                call!(self, cuFuncSetAttribute(function, attribute, percent as c_int))?;
             }
         }
         self.number_for_faults(info, module, ptx)?;

@@ -68,7 +68,8 @@ int cuDeviceTotalMem_v2(size_t *bytes, int device) { return *bytes = (size_t)1 <
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
     /* The domain, the bus and the device of PCI. */
     if (attribute == 50 || attribute == 33 || attribute == 34) return *value = attribute == 33 ? 7 + device : 0, 0;
-    *value = attribute == 75 ? 9 - device : attribute == 76 ? 0 : attribute == 97 ? 232448 : 1024;
+    *value = attribute == 75 ? 9 - device : attribute == 76 ? 0 : attribute == 97 ? 232448
+             : attribute == 81 ? 233472 : 1024;
     return 0;
 }
 int cuDeviceCanAccessPeer(int *can, int device, int peer) { return *can = peer_access, device == peer; }
@@ -298,8 +299,9 @@ int cuModuleGetGlobal_v2(void **address, size_t *bytes, void *m, const char *nam
 }
 int cuFuncGetAttribute(int *value, int attribute, void *f) { return *value = attribute == 0 ? 1024 : 0, f != &function; }
 int cuFuncSetAttribute(void *f, int attribute, int value) {
-    // The preferred division of memory is in percent.
-    return f != &function || (attribute == 9 && (value < 0 || value > 100));
+    if (attribute == 9)
+        NOTE("carveout %d\n", value);
+    return f != &function;
 }
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *f, int threads, size_t shared) {
     (void)shared;

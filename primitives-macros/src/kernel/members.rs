@@ -3,6 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};
 use syn::Expr;
+use syn::spanned::Spanned;
 
 use super::{Kernel, at, generated, internal};
 use crate::instance::{GENERIC_PARAMS, flat_ident};
@@ -20,7 +21,10 @@ impl Kernel {
         let layout = self.layout();
         let bounds = self.bounds();
         let carveout = match &self.arguments.carveout {
-            Some(percent) => quote!(::core::option::Option::Some((#percent) as u32)),
+            Some(bytes) => quote_spanned!(bytes.span()=> ::core::option::Option::Some({
+                let bytes: usize = #bytes;
+                bytes
+            })),
             None => quote!(::core::option::Option::None),
         };
         let body = self.body();
@@ -40,7 +44,7 @@ impl Kernel {
                 #[doc(hidden)]
                 #vis const __BOUNDS: #bounds
                 #[doc(hidden)]
-                #vis const __CARVEOUT: ::core::option::Option<u32> = #carveout;
+                #vis const __CARVEOUT: ::core::option::Option<usize> = #carveout;
                 #[doc(hidden)]
                 #[inline(always)]
                 #vis #body

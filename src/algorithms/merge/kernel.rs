@@ -17,10 +17,12 @@ use crate::algorithms::search::kernel::warp_bound;
 mod network;
 mod pieces;
 mod share;
+mod splits;
 
 pub use network::NETWORK_THREADS;
 use pieces::{copy_run, places, stage};
 pub(crate) use share::{Share, place_of_item, put, write_out};
+pub use splits::{MERGE_SPLIT_THREADS, MergeSplitStorage, merge_splits};
 
 /// The number of threads of a block of [`merge_tiles_pairs`](struct@merge_tiles_pairs), of merges of segments, and of
 /// [`merge_tiles`](struct@merge_tiles) without a network.
@@ -35,9 +37,6 @@ pub const fn merge_threads<K, C: Comparator<K>>() -> usize {
 const fn merges_by_network<K, C: Comparator<K>>() -> bool {
     <C as BinaryFn<K>>::IS_ORDER_OF_BITS && size_of::<K>() <= 4
 }
-
-/// The number of threads of a block of [`merge_splits`](struct@merge_splits).
-pub const MERGE_SPLIT_THREADS: usize = 256;
 
 /// Returns the number of items of a thread of merges and merge sorts, by the bytes of keys and values. It is a power of two.
 pub(crate) const fn items(key: usize, value: usize) -> usize {
@@ -204,46 +203,19 @@ where
     }
 }
 
-/// Finds the beginnings of the tiles of [`merge_tiles`](struct@merge_tiles), of `tile` items: for each tile, the number of items of its
-/// first run that come before it. Each thread has one tile.
-#[kernel(launch(pub(crate)), threads(MERGE_SPLIT_THREADS))]
-pub fn merge_splits<S, T, C>(
-    cx: Block,
-    a: Input<S>,
-    b: Input<T>,
-    mut splits: GlobalMut<u64>,
-    pass: MergePass,
-    tile: usize,
-    order: C,
-) where
-    S: Source<Item: Element>,
-    T: Source<Item = S::Item>,
-    C: Comparator<S::Item> + KernelParam,
-{
-    require_runs(cx, a.len(), b.len(), pass);
-    for i in cx.items(splits.len()) {
-        let first = i.index() * tile;
-        let runs = Runs::at(first, [a.len(), b.len()], pass);
-        let diagonal = first - runs.out;
-        let [mut at, mut end] = runs.bounds(diagonal);
-        while at < end {
-            let half = at + (end - at) / 2;
-            // SAFETY: within the bounds.
-            if unsafe { is_first(a, b, &runs, diagonal, half, &order) } {
-                at = half + 1;
-            } else {
-                end = half;
-            }
-        }
-        splits.set(i, at as u64);
-    }
-}
-
-/// The share of shared memory, in percent, for merges of tiles. It is that of the kernel that sorts the first tiles of
+/// The shared memory of a multiprocessor for merges of tiles. It is that of the kernel that sorts the first tiles of
 /// [`sort_by`](kernel_primitives::algorithms::sort_by), so that a multiprocessor need not divide its memory anew between the two. The threads'
 /// searches use the cache that is left. On an H200 (driver 580.159.04), a sort of 2^20 keys took 0.057 ms, and 0.074 ms with the driver's
 /// choice; merges of 2^28 keys took 2.4 % less time.
-const MERGE_CARVEOUT: u32 = 57;
+const fn merge_carveout<K: Element>() -> usize {
+    carveout::<K, Nothing>(128 << 10)
+}
+
+/// Returns the least shared memory of a multiprocessor, or that of four blocks if it is more. Each block has a kilobyte that the device takes.
+const fn carveout<K: Element, V: Element>(least: usize) -> usize {
+    let blocks = 4 * (MergeStorage::<K, V>::BYTES + 1024);
+    if blocks > least { blocks } else { least }
+}
 
 // PTX: merge_tiles__Span_u32_Span_u32_Less has 12 loads and 15 stores of 16 bytes, staged.
 
@@ -257,7 +229,7 @@ const MERGE_CARVEOUT: u32 = 57;
     launch(pub(crate)),
     threads(merge_threads::<S::Item, C>()),
     min_blocks(1024 / merge_threads::<S::Item, C>()),
-    carveout(MERGE_CARVEOUT)
+    carveout(merge_carveout::<S::Item>())
 )]
 pub fn merge_tiles<S, T, C>(
     cx: Block,
@@ -290,8 +262,20 @@ pub fn merge_tiles<S, T, C>(
     }
 }
 
+/// The same for pairs, whose tiles are larger. On an H200 (driver 580.159.04), a sort of 2^20 pairs took 0.089 ms, and 0.122 ms with the
+/// driver's choice.
+pub(crate) const fn merge_pairs_carveout<K: Element, V: Element>() -> usize {
+    carveout::<K, V>(160 << 10)
+}
+
 /// Works as [`merge_tiles`](struct@merge_tiles), with a value for each key. A value goes to the place of its key.
-#[kernel(launch(pub(crate)), threads(MERGE_THREADS), min_blocks(4), equal_len(out, values_out))]
+#[kernel(
+    launch(pub(crate)),
+    threads(MERGE_THREADS),
+    min_blocks(4),
+    equal_len(out, values_out),
+    carveout(merge_pairs_carveout::<S::Item, X::Item>())
+)]
 pub fn merge_tiles_pairs<S, T, X, Y, C>(
     cx: Block,
     a: Input<S>,

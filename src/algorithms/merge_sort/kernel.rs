@@ -5,7 +5,7 @@ use kernel_primitives::functor::Comparator;
 use kernel_primitives::input::{Source, Span};
 use kernel_primitives::prelude::*;
 
-use crate::algorithms::merge::kernel::{Nothing, by_element, by_items, items, put, write_out};
+use crate::algorithms::merge::kernel::{Nothing, by_element, by_items, items, merge_pairs_carveout, put, write_out};
 use crate::algorithms::tile::{CONTROL, has_little_shared};
 
 /// The number of threads of a block of [`merge_sort_tiles`](struct@merge_sort_tiles).
@@ -114,7 +114,7 @@ where
 /// Works as [`merge_sort_tiles`](struct@merge_sort_tiles), with a value for each key. A value goes to the place of its key.
 ///
 /// Anyone may launch it: its result is right for any arguments.
-#[kernel(threads(MERGE_SORT_THREADS), min_blocks(2), equal_len(out, values_out))]
+#[kernel(threads(MERGE_SORT_THREADS), min_blocks(2), equal_len(out, values_out), carveout(merge_pairs_carveout::<S::Item, X::Item>()))]
 pub fn merge_sort_tiles_pairs<S, X, C>(
     cx: Block,
     x: Input<S>,

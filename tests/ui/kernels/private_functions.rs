@@ -27,8 +27,9 @@ mod others {
         b: Input<Span<u32>>,
         splits: GlobalMut<u64>,
         pass: device::MergePass,
+        shared: Shared<device::MergeSplitStorage<u32>>,
     ) {
-        device::merge_splits(cx, a, b, splits, pass, 4096, Less); //~ `merge_splits` is private
+        device::merge_splits(cx, a, b, splits, pass, 4096, Less, shared); //~ `merge_splits` is private
     }
 }
 

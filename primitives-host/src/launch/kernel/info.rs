@@ -45,8 +45,8 @@ pub struct KernelInfo {
     pub(super) images: Images,
     pub(super) static_shared: usize,
     pub(super) shared_params: &'static [SharedParam],
-    /// The share of shared memory that the kernel prefers, in percent.
-    pub(super) carveout: Option<u32>,
+    /// The shared memory of a multiprocessor that the kernel prefers, in bytes.
+    pub(super) carveout: Option<usize>,
     pub(super) place: Place,
     pub(super) layout: u64,
     pub(super) bounds: LaunchBounds,
@@ -89,15 +89,15 @@ impl KernelInfo {
         self
     }
 
-    /// With the share of shared memory that the kernel prefers, in percent.
+    /// With the shared memory of a multiprocessor that the kernel prefers, in bytes.
     #[doc(hidden)]
-    pub const fn with_carveout(mut self, percent: Option<u32>) -> Self {
-        self.carveout = percent;
+    pub const fn with_carveout(mut self, bytes: Option<usize>) -> Self {
+        self.carveout = bytes;
         self
     }
 
-    /// The share of a multiprocessor's largest shared memory that the kernel prefers, in percent, if its `carveout` says.
-    pub fn carveout(&self) -> Option<u32> {
+    /// The shared memory of a multiprocessor that the kernel prefers, in bytes, if its `carveout` says.
+    pub fn carveout(&self) -> Option<usize> {
         self.carveout
     }
 

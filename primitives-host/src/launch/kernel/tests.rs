@@ -15,7 +15,7 @@ fn the_ptx_of_an_architecture_is_that_of_the_newest_one_up_to_it() {
 #[test]
 fn a_kernel_tells_the_division_of_memory_that_it_prefers() {
     let info = || KernelInfo::new("app::saxpy", "app::saxpy", &[], 0, 0, LaunchBounds::NONE);
-    assert_eq!([info().carveout(), info().with_carveout(Some(57)).carveout()], [None, Some(57)]);
+    assert_eq!([info().carveout(), info().with_carveout(Some(4096)).carveout()], [None, Some(4096)]);
 }
 
 #[test]

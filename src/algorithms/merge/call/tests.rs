@@ -160,3 +160,95 @@ fn an_output_that_is_too_short_is_no_way_out_of_it() -> Result<()> {
     }
     Ok(())
 }
+
+/// Returns the beginnings of tiles of eight items.
+fn splits_of(a: &[u32], b: &[u32], pass: MergePass) -> Result<Vec<usize>> {
+    let stream = Device::auto()?.stream()?;
+    let len = if pass.run == 0 { a.len() + b.len() } else { a.len() };
+    let tiles = len.div_ceil(8);
+    let (a, b) = (stream.buffer_from(a)?, stream.buffer_from(b)?);
+    let mut splits = stream.buffer_from(&vec![u64::MAX; tiles])?;
+    let dims = grid(tiles.div_ceil(device::MERGE_SPLIT_THREADS), device::MERGE_SPLIT_THREADS);
+    device::merge_splits::<Span<u32>, Span<u32>, Less>::launch(&stream, dims, &a, &b, &mut splits, pass, 8, Less)?;
+    Ok(splits.to_vec()?.into_iter().map(|split| split as usize).collect())
+}
+
+/// Returns the number of items of `a` among the first `n` items of the merge, for each `n`.
+fn counts(a: &[u32], b: &[u32]) -> Vec<usize> {
+    let mut counts = vec![0];
+    let (mut i, mut j) = (0, 0);
+    while i + j < a.len() + b.len() {
+        if j == b.len() || i < a.len() && a[i] <= b[j] {
+            i += 1;
+        } else {
+            j += 1;
+        }
+        counts.push(i);
+    }
+    counts
+}
+
+/// Returns `len` sorted keys of some kinds: all different, many equal, and all equal.
+fn keys(len: usize, kind: usize, seed: usize) -> Vec<u32> {
+    let hash = |i: usize| (i * 2_654_435_761 + seed * 40_503) as u32 >> 3;
+    let mut keys: Vec<u32> = (0..len).map(|i| [hash(i), hash(i) % 7, 5, hash(i) % 5000][kind]).collect();
+    keys.sort_unstable();
+    keys
+}
+
+/// The blocks of these have 2048 items. So there are several blocks, and their samples are far apart. The last one has many tiles.
+#[test]
+fn splits_are_those_of_a_stable_merge() -> Result<()> {
+    for lens in [[0, 9], [9, 0], [1, 5000], [5000, 3], [4000, 4000], [20_000, 17], [12_345, 6789], [70_000, 80_000]] {
+        for kinds in [[0, 0], [1, 1], [2, 2], [0, 2], [2, 3], [3, 3]] {
+            let (a, b) = (keys(lens[0], kinds[0], 1), keys(lens[1], kinds[1], 2));
+            let counts = counts(&a, &b);
+            let expected: Vec<usize> = (0..a.len() + b.len()).step_by(8).map(|n| counts[n]).collect();
+            assert_eq!(splits_of(&a, &b, MergePass::INPUTS)?, expected, "{lens:?} {kinds:?}");
+            // All of one input before the other.
+            let after: Vec<u32> = b.iter().map(|key| key | 1 << 31).collect();
+            let expected: Vec<usize> = (0..a.len() + b.len()).step_by(8).map(|n| n.min(a.len())).collect();
+            assert_eq!(splits_of(&a, &after, MergePass::INPUTS)?, expected, "{lens:?} {kinds:?}");
+        }
+    }
+    Ok(())
+}
+
+/// The merges of these have more items than a block, as many, or fewer. Some last runs are short or missing.
+#[test]
+fn splits_of_runs_are_those_of_stable_merges() -> Result<()> {
+    for (run, len) in [(4096, 20_000), (4096, 8192), (1024, 9000), (64, 5000), (8, 3000), (8192, 8000), (2048, 4100)] {
+        for (kind, keep) in [(0, usize::MAX), (1, 3000), (3, 100), (2, usize::MAX), (0, 0)] {
+            let x: Vec<u32> = (0..len).step_by(run).flat_map(|first| keys(run.min(len - first), kind, first)).collect();
+            let mut expected = Vec::new();
+            for first in (0..len).step_by(8) {
+                let pair = &x[first - first % (2 * run)..][..(2 * run).min(len - (first - first % (2 * run)))];
+                let (a, b) = pair.split_at(run.min(pair.len()));
+                let [a, b] = [a, b].map(|run| &run[..keep.min(run.len())]);
+                expected.push(counts(a, b)[(first % (2 * run)).min(a.len() + b.len())]);
+            }
+            assert_eq!(splits_of(&x, &x, MergePass { run, keep })?, expected, "{run} {len} {kind} {keep}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn splits_of_what_is_not_sorted_are_in_the_inputs() -> Result<()> {
+    let mixed = |len: usize, seed: usize| (0..len).map(|i| ((i + seed) * 2_654_435_761) as u32).collect::<Vec<u32>>();
+    for [a, b] in [[9000, 9000], [100, 20_000], [20_000, 5], [70_000, 80_000]] {
+        let splits = splits_of(&mixed(a, 1), &mixed(b, 2), MergePass::INPUTS)?;
+        for (split, first) in splits.into_iter().zip((0..).step_by(8)) {
+            assert!((first.max(b) - b..=first.min(a)).contains(&split), "{a} {b} {first} {split}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn merges_say_which_division_of_memory_they_prefer() {
+    let of_keys = device::merge_tiles::<Span<u32>, Span<u32>, Less>::info().carveout();
+    let of_pairs = device::merge_tiles_pairs::<Span<u32>, Span<u32>, Span<u32>, Span<u32>, Less>::info().carveout();
+    let of_sorted = device::merge_sort_tiles_pairs::<Span<u32>, Span<u32>, Less>::info().carveout();
+    assert_eq!([of_keys, of_pairs, of_sorted], [Some(128 << 10), Some(160 << 10), Some(160 << 10)]);
+}

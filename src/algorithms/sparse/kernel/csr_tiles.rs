@@ -1,16 +1,16 @@
 //! The kernel of products of a matrix in compressed rows and a vector by merge path, for rows of very different lengths.
 
 use core::hint::select_unpredictable;
-use core::marker::PhantomData;
 
 use kernel_primitives::functor::{Epilogue, Reduction};
 use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
-use kernel_primitives::view::SharedStorage;
 
 use super::csr::{Csr, blocks, column_of};
-use super::csr_path::{CSR_SPLIT_STEPS, CSR_TILE_THREADS, ITEMS, csr_tile_steps, thread_items};
+use super::csr_path::{
+    CSR_SPLIT_STEPS, CSR_TILE_THREADS, CsrStorage, ITEMS, csr_tile_steps, thread_items, tile_carveout,
+};
 use super::csr_vectors::Place;
 
 /// The number of products of a row that a lane of [`csr_tiles`](struct@csr_tiles) reads at once.
@@ -46,19 +46,6 @@ const fn tile_blocks<V, T, I, A>() -> usize {
 /// The number of blocks by the width of one of these values.
 const BLOCKS: [usize; 3] = [6, 4, 2];
 
-/// The products of a tile's entries.
-pub struct CsrStorage<A>(PhantomData<A>);
-
-impl<A> CsrStorage<A> {
-    const LEN: usize = CSR_TILE_THREADS * thread_items::<A>();
-}
-
-// SAFETY: uninitialised elements.
-unsafe impl<A: Element> SharedStorage for CsrStorage<A> {
-    const BYTES: usize = Self::LEN * size_of::<A>();
-    const ALIGN: usize = 16;
-}
-
 // PTX: csr_tiles__f32_Span_f32_u32_PlusTimes_Axpby_f32 has 4 loads and 0 stores of 16 bytes.
 // PTX: csr_tiles__f64_Span_f64_u32_PlusTimes_Axpby_f64 has 4 loads and 0 stores of 16 bytes.
 
@@ -83,12 +70,17 @@ unsafe impl<A: Element> SharedStorage for CsrStorage<A> {
 /// If another launch has changed rows or entries since the matrix was checked, results are wrong, but there is no access outside: every
 /// place that could be outside is moved inside, without a branch.
 ///
-/// The more blocks are on a multiprocessor at once, the more of the memory's time is used. So the numbers of entries have 32 bits if
-/// indices have 32 bits, and other places are relative to the tile's first one.
+/// To take few registers, the numbers of entries have 32 bits if indices have 32 bits, and other places are relative to the tile's first
+/// one.
 ///
 /// Merrill and Garland, *Merge-based parallel sparse matrix-vector multiplication*, 2016. For the sums from shared memory: Greathouse and
 /// Daga, *Efficient sparse matrix-vector multiplication on GPUs using the CSR storage format*, 2014.
-#[kernel(launch(pub(crate)), threads(CSR_TILE_THREADS), min_blocks(tile_blocks::<V, S::Item, I, R::Accum>()))]
+#[kernel(
+    launch(pub(crate)),
+    threads(CSR_TILE_THREADS),
+    min_blocks(tile_blocks::<V, S::Item, I, R::Accum>()),
+    carveout(tile_carveout::<R::Accum>())
+)]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_tiles<V, S, I, R, E>(
     cx: Block,
