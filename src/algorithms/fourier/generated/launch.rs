@@ -14,6 +14,7 @@ pub(in super::super) use computed::ComputedLines;
 #[cfg(test)]
 pub(in super::super) use computed::{WrittenLines, written_lines};
 
+use super::layout;
 use super::pass::LinePass;
 use super::plan::{Area, Plan, Refusal, Step, Work, ahead as ahead_plan, plan};
 use super::room::Limits;
@@ -89,11 +90,23 @@ fn kernel_of(work: &Work, arch: u32, multiprocessors: u32) -> Kernel {
         _ => blocks,
     };
     let dims = Dims::for_blocks(blocks as usize).block(threads).shared_bytes(shared as usize);
-    Kernel { info: info_of(text, arch, || name(work)), dims }
+    let carveout = if let Work::Pass(pass) = work { carveout(pass) } else { None };
+    Kernel { info: info_of(text, arch, carveout, || name(work)), dims }
+}
+
+/// The most shared memory of a small block.
+const SMALL: u32 = 18 << 10;
+
+/// Returns the shared memory of a multiprocessor for passes whose blocks are small. With more, there are more blocks at a time, and they
+/// wait longer for memory. On an H200 (driver 580.159.04), rows of 1024 numbers of `f64` took 6 % less time than with the driver's choice,
+/// and shorter rows up to 1 % less. Convolutions took more time.
+fn carveout(pass: &LinePass) -> Option<usize> {
+    let is_small = (1..=SMALL).contains(&layout::memory(pass)) && !pass.is_convolution();
+    is_small.then_some(100 << 10)
 }
 
 /// Returns the one kernel that has this text, for an architecture that runs it. Launches that differ in the number of lines share it.
-fn info_of(text: String, arch: u32, name: impl FnOnce() -> String) -> &'static KernelInfo {
+fn info_of(text: String, arch: u32, carveout: Option<usize>, name: impl FnOnce() -> String) -> &'static KernelInfo {
     if let Some(known) = KERNELS.read().unwrap_or_else(PoisonError::into_inner).get(&*text).copied() {
         return known;
     }
@@ -105,7 +118,7 @@ fn info_of(text: String, arch: u32, name: impl FnOnce() -> String) -> &'static K
     // This is the architecture that the text is for. Other architectures run it, too.
     let (target, _) = target_of(arch);
     let images: &'static [Image] = vec![(target, text, None)].leak();
-    let info = KernelInfo::new(name().leak(), ENTRY, images, 0, LAYOUT, LaunchBounds::NONE);
+    let info = KernelInfo::new(name().leak(), ENTRY, images, 0, LAYOUT, LaunchBounds::NONE).with_carveout(carveout);
     let info: &'static KernelInfo = Box::leak(Box::new(info));
     kernels.insert(text, info);
     info
@@ -114,7 +127,7 @@ fn info_of(text: String, arch: u32, name: impl FnOnce() -> String) -> &'static K
 /// Returns the reason if the driver compiles no kernels of a PTX version, times ten, for a device: it is too old, or its compiler is missing
 /// or turned off.
 fn no_compiler(stream: &Stream, arch: u32, version: u32) -> Result<Option<String>> {
-    let info = info_of(nothing(arch, version), arch, || "a generated kernel that does nothing".into());
+    let info = info_of(nothing(arch, version), arch, None, || "a generated kernel that does nothing".into());
     // A launch of no blocks loads its kernel, and leaves the stream as it is.
     let launch = Launch::new(stream, info, Dims::for_blocks(0).block(1u32));
     // SAFETY: nothing runs; the kernel has no parameters but the control.

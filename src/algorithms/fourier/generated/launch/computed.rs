@@ -10,7 +10,7 @@ use super::super::pass::{Kind, Lanes, LinePass};
 use super::super::plan::{Plan, Step, Work};
 use super::super::text::code::Real;
 use super::super::text::computed::{ComputedKernel, ComputedOperand, ComputedPass, ComputedTransform, computed};
-use super::{Generated, info_of, real, to_f64};
+use super::{Generated, carveout, info_of, real, to_f64};
 use crate::element::FftFloat;
 use crate::expr::dtype::DType;
 use crate::expr::graph::View;
@@ -170,7 +170,7 @@ fn kernel_of_form(form: ComputedPass, arch: u32) -> std::result::Result<Arc<Comp
         Ok(ComputedKernel { text, shared, roots }) => {
             let real = pass.real.ptx();
             let name = || format!("{count} generated transforms of {} computed numbers of {real}", pass.length());
-            let (info, threads) = (info_of(text, arch, name), pass.block_threads());
+            let (info, threads) = (info_of(text, arch, carveout(pass), name), pass.block_threads());
             Ok(Arc::new(ComputedLaunch { info, threads, shared: shared as usize, roots }))
         }
         Err(function) => Err(format!("the function {function} has no code for sm_{arch}")),
