@@ -165,7 +165,7 @@ pub(in super::super::super) enum Side {
 pub(in super::super::super) struct AheadPass {
     pub(in super::super) real: Real,
     pub(in super::super) side: Side,
-    /// The number of blocks that share lines: 1, or the 2 of a cluster. It is the same for both passes.
+    /// The number of blocks that share lines: 1, or the 2 of a cluster, for `f32`. It is the same for both passes.
     pub(in super::super) cluster: u32,
     /// The number of lines of a matrix: a multiple of 4 for one block, and of 8 for two. It is the length of the other pass's lines.
     pub(in super::super) lines: u32,
@@ -209,7 +209,7 @@ impl AheadPass {
     /// Returns whether blocks of a cluster count the bytes that they receive from each other. The rest meet a second time instead. A prototype
     /// took less time so on an H200.
     fn counts_received(&self) -> bool {
-        self.cluster > 1 && (self.real == Real::F64 || self.side == Side::Rows)
+        self.cluster > 1 && self.side == Side::Rows
     }
 
     /// Returns the least PTX version of the kernel, times ten.
@@ -260,7 +260,7 @@ impl AheadPass {
         let exponents = |rank: u32| -> Vec<u32> {
             match self.real {
                 Real::F32 => two::exponents(self.cluster, rank).collect(),
-                Real::F64 => three::exponents(self.cluster, rank).collect(),
+                Real::F64 => three::exponents().collect(),
             }
         };
         let exponents: Vec<Vec<u32>> = (0..self.cluster).map(exponents).collect();

@@ -99,12 +99,8 @@ impl Writer<'_> {
         self.code.address(self.output, index)
     }
 
-    /// Writes the results, or sends half of them to the other block that shares the line. Then `sent` keeps all.
-    pub(super) fn finish(&mut self, address: Reg, results: Results, sent: &mut Vec<Results>) {
-        if self.peer.is_some() {
-            self.send(&results, sent.len() as u32);
-            return sent.push(results);
-        }
+    /// Writes results of the thread's line.
+    pub(super) fn give_all(&mut self, address: Reg, results: &Results) {
         for (i, &number) in (0u32..).zip(&results.numbers) {
             self.give(address, results.element(i), number);
         }

@@ -54,8 +54,7 @@ const fn has_room(shape: Shape) -> bool {
     RECEIVED_BYTES <= shape.exchanged
 }
 
-const _: () =
-    assert!(has_room(super::two::SHAPE) && has_room(super::three::SHAPE), "received results are in the exchange");
+const _: () = assert!(has_room(super::two::SHAPE), "received results are in the exchange");
 
 /// Returns the roots for the first results of the threads.
 pub(super) fn roots(shape: Shape) -> impl Iterator<Item = Complex<f64>> {
@@ -102,18 +101,16 @@ impl Writer<'_> {
         self.code.e.place(&end);
     }
 
-    /// Sends half of some results to the other block. `before` as many results are sent before these.
-    pub(super) fn send(&mut self, results: &Results, before: u32) {
+    /// Sends half of some results to the other block.
+    pub(super) fn send(&mut self, results: &Results) {
         let Some(&Peer { is_first, place, .. }) = self.peer.as_ref() else { return };
         let half = results.numbers.len() / 2;
         self.by_rank(is_first, |writer, rank| {
-            if before == 0 {
-                // Here, the assembler does not move the transform past it.
-                op!(writer.code.e, "barrier.cluster.wait.acquire.aligned;");
-            }
+            // Here, the assembler does not move the transform past it.
+            op!(writer.code.e, "barrier.cluster.wait.acquire.aligned;");
             // The lower half is for the first block.
             let sent = &results.numbers[(1 - rank) * half..][..half];
-            for (i, &number) in (before * half as u32..).zip(sent) {
+            for (i, &number) in (0u32..).zip(sent) {
                 writer.send_number(place, received_at(i, writer.shape), number);
             }
         });
@@ -172,26 +169,21 @@ impl Writer<'_> {
         op!(self.code.e, "ld.shared.u32 {next}, [{place}+{NEXT}];");
     }
 
-    /// Combines the results that were sent, and writes the line's results. Does nothing if nothing was sent. The turn after the next one is
-    /// counted after `last`.
-    pub(super) fn combine(&mut self, address: Reg, sent: &[Results], last: Reg) {
+    /// Combines the results that were sent, and writes the line's results. The turn after the next one is counted after `last`.
+    pub(super) fn combine(&mut self, address: Reg, results: &Results, last: Reg) {
         let Some(&Peer { is_first, own_place, root, .. }) = self.peer.as_ref() else { return };
         self.receive(last);
         self.by_rank(is_first, |writer, rank| {
-            let mut received = 0;
-            for results in sent {
-                let half = results.numbers.len() / 2;
-                for i in rank * half..(rank + 1) * half {
-                    let other = Number::of(writer.shared_number(own_place, received_at(received, writer.shape)));
-                    received += 1;
-                    let (even, odd) = if rank == 0 { (results.numbers[i], other) } else { (other, results.numbers[i]) };
-                    let k = results.element(i as u32);
-                    let odd = writer.code.multiply(odd, root);
-                    let odd = butterfly::times_root(writer.code, odd, k as usize, WHOLE as usize);
-                    let sums = [writer.code.add_number(even, odd), writer.code.sub_number(even, odd)];
-                    writer.give(address, k, sums[0]);
-                    writer.give(address, k + LINE, sums[1]);
-                }
+            let half = results.numbers.len() / 2;
+            for (received, i) in (0u32..).zip(rank * half..(rank + 1) * half) {
+                let other = Number::of(writer.shared_number(own_place, received_at(received, writer.shape)));
+                let (even, odd) = if rank == 0 { (results.numbers[i], other) } else { (other, results.numbers[i]) };
+                let k = results.element(i as u32);
+                let odd = writer.code.multiply(odd, root);
+                let odd = butterfly::times_root(writer.code, odd, k as usize, WHOLE as usize);
+                let sums = [writer.code.add_number(even, odd), writer.code.sub_number(even, odd)];
+                writer.give(address, k, sums[0]);
+                writer.give(address, k + LINE, sums[1]);
             }
         });
     }

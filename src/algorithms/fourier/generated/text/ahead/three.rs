@@ -66,11 +66,10 @@ pub(super) fn roots() -> impl Iterator<Item = Complex<f64>> {
     stage_roots(RADIX, RADIX).chain(KEPT.into_iter().flat_map(third))
 }
 
-/// Returns the exponents of the roots of a line's factors, for one of the blocks that share it. The root of the line is to be raised to them.
-pub(super) fn exponents(cluster: u32, rank: u32) -> impl Iterator<Item = u32> {
-    let of_slices = (0..RADIX).map(move |c| cluster * c + rank);
-    let of_places = (0..RADIX).map(move |b| cluster * b * RADIX);
-    of_slices.chain(of_places).chain((0..BITS).map(move |bit| (cluster * RADIX * RADIX) << bit))
+/// Returns the exponents of the roots of a line's factors. The root of the line is to be raised to them.
+pub(super) fn exponents() -> impl Iterator<Item = u32> {
+    let of_places = (0..RADIX).map(|b| b * RADIX);
+    (0..RADIX).chain(of_places).chain((0..BITS).map(|bit| (RADIX * RADIX) << bit))
 }
 
 /// Returns the slice of the thread's number `i`, and its number of the slice.
@@ -108,17 +107,14 @@ impl Writer<'_> {
         let to = Places { address: own, of: &|i| of_slice(i, WARP) };
         let from = Places { address: from, of: &|i| split(i).0 * THREADS + split(i).1 * SLICE };
         let x = self.exchange(&x, &to, &from, false);
-        self.leave_exchange(last);
         let address = self.results(tile);
-        let mut sent = Vec::new();
         for (half, x) in (0u32..).zip(x.chunks(RADIX as usize)) {
             let first = half * (THREADS / LINES);
             let mut x = x.to_vec();
             self.multiply_by_third_roots(first, &mut x);
             let numbers = butterfly::transform(self.code, &x);
-            self.finish(address, Results { first, apart: THIRD, numbers }, &mut sent);
+            self.give_all(address, &Results { first, apart: THIRD, numbers });
         }
-        self.combine(address, &sent, last);
     }
 
     /// Returns where tiles of the second pass have a number that is `row` of its line, from its index in the plain order. Numbers of `f64`

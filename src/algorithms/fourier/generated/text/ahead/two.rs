@@ -79,9 +79,13 @@ impl Writer<'_> {
         }
         let numbers = butterfly::transform(self.code, &x);
         let address = self.results(tile);
-        let mut sent = Vec::new();
-        self.finish(address, Results { first: 0, apart: RADIX, numbers }, &mut sent);
-        self.combine(address, &sent, last);
+        let results = Results { first: 0, apart: RADIX, numbers };
+        if self.peer.is_some() {
+            self.send(&results);
+            self.combine(address, &results, last);
+        } else {
+            self.give_all(address, &results);
+        }
     }
 
     /// Reads the roots of the factors: that of the thread's first number, and those of the powers of two of the distance.
