@@ -111,7 +111,8 @@ pub fn merge_splits<S, T, C>(
         let samples = Samples::take(cx, (a, b), &runs, all, places);
         let bounds = shared.array::<u64>(const { MergeSplitStorage::<S::Item>::BOUNDS }, 4);
         // One thread finds each, so that all threads have the same window, whatever the comparator answers.
-        if let Some(&diagonal) = ends.get(cx.thread_rank() as usize) {
+        if cx.thread_rank() < 2 {
+            let diagonal = if cx.thread_rank() == 0 { first_diagonal } else { last_diagonal };
             let [least, most] = samples.bounds(diagonal, &runs, &order);
             // SAFETY: the thread's own elements.
             unsafe { bounds.store_items(2 * cx.thread_rank() as usize, &[least as u64, most as u64]) };
@@ -134,7 +135,7 @@ pub fn merge_splits<S, T, C>(
         let ([least, most], [begin, stop]) = (of_leaders(split), of_leaders(diagonal));
         if !is_leader {
             let guess = least + most.saturating_sub(least) * (diagonal - begin) / (stop - begin).max(1);
-            for place in [guess.saturating_sub(NEAR), guess + NEAR] {
+            let mut look = |place: usize| {
                 if at <= place && place < end {
                     if is_before(place) {
                         at = place + 1;
@@ -142,7 +143,9 @@ pub fn merge_splits<S, T, C>(
                         end = place;
                     }
                 }
-            }
+            };
+            look(guess.saturating_sub(NEAR));
+            look(guess + NEAR);
             split = search([at, end]);
         }
     } else {
