@@ -100,7 +100,7 @@ fn pairs_of_equal_keys_stay_in_their_order() -> Result<()> {
     Ok(())
 }
 
-/// Sorts keys with these bits, alone, with values in rising order, and with values in falling order.
+/// Sorts keys with these bits: alone in both orders, in rising order with the first values, and in falling order with the others.
 macro_rules! sorts_of {
     ($($name:ident: $t:ty, |$i:ident| $key:expr, [$($less:expr),*], [$($greater:expr),*];)*) => {$(
         #[test]

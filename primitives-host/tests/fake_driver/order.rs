@@ -74,20 +74,27 @@ fn only_kernels_that_wait_begin_before_the_launch_before_has_ended() -> Result<(
 
 #[test]
 fn a_kernel_is_loaded_with_the_division_of_memory_that_it_prefers() -> Result<()> {
-    static HALF: KernelInfo =
-        KernelInfo::new("half", "half", IMAGES, 0, 0, LaunchBounds::NONE).with_carveout(Some(100 << 10));
-    static ANY: KernelInfo = KernelInfo::new("any", "any", IMAGES, 0, 0, LaunchBounds::NONE);
+    const fn info(bytes: Option<usize>) -> KernelInfo {
+        KernelInfo::new("kernel", "kernel", IMAGES, 0, 0, LaunchBounds::NONE).with_carveout(bytes)
+    }
+    static SOME: KernelInfo = info(Some(100 << 10));
+    static ANY: KernelInfo = info(None);
+    // No device has as much.
+    static ALL: KernelInfo = info(Some(1 << 20));
+    static NONE: KernelInfo = info(Some(0));
     let (fake, _turn) = fake();
     let stream = Device::gpu()?.stream()?;
     let mut x = stream.buffer_uninit::<u32>(10)?;
     fake.log();
-    for info in [&HALF, &ANY, &HALF] {
+    for info in [&SOME, &ANY, &SOME, &ALL, &NONE] {
         launch(&stream, info, &[], &mut [&mut x])?;
     }
     let mut log = fake.log();
     log.retain(|line| !line.contains("event") && !line.starts_with("record"));
     let launched = format!("launch s{}", fake.number(&stream));
-    assert_eq!(log, ["load", "carveout 43", &launched, "load", &launched, &launched]);
+    let expected = ["load", "carveout 43", &launched, "load", &launched, &launched];
+    let others = ["load", "carveout 100", &launched, "load", "carveout 0", &launched];
+    assert_eq!(log, [expected, others].concat());
     Ok(())
 }
 

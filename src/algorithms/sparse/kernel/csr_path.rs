@@ -71,7 +71,7 @@ const fn tile_bytes<A: Element>() -> usize {
 
 /// Returns the shared memory of a multiprocessor for [`csr_tiles`](struct@super::csr_tiles::csr_tiles): that of three blocks, each with a
 /// kilobyte that the device takes. Items of the vector are often read again, from the cache that is left. On an H200 (driver 580.159.04), a
-/// product with a web graph of 2^20 rows took 0.109 ms, and 0.128 ms with the driver's choice, which has room for more blocks.
+/// product with a web graph of 2^20 rows took 0.109 ms, and 0.120 to 0.128 ms with the driver's choice, which has room for more blocks.
 pub(super) const fn tile_carveout<A: Element>() -> usize {
     3 * (tile_bytes::<A>() + 1024)
 }

@@ -30,7 +30,7 @@ const fn width<V, I>(most: usize) -> usize {
     if width < most { width } else { most }
 }
 
-/// Returns the number of blocks of a multiprocessor at a time. There are fewer blocks if the values of an entry are wider.
+/// Returns the number of blocks of a multiprocessor that have registers at a time. There are fewer blocks if the values of an entry are wider.
 const fn tile_blocks<V, T, I, A>() -> usize {
     let counts = [blocks::<V>(BLOCKS), blocks::<T>(BLOCKS), blocks::<I>(BLOCKS), blocks::<A>(BLOCKS)];
     let (mut least, mut at) = (counts[0], 1);

@@ -281,6 +281,7 @@ impl AheadPass {
 /// any. For columns, the first one is the description of the matrices, and not an address. A launch may have fewer clusters than there are
 /// tiles.
 pub(in super::super::super) fn ahead(pass: &AheadPass, arch: u32) -> PassKernel {
+    debug_assert!(pass.cluster == 1 || pass.real == Real::F32, "{pass:?}");
     let (target, version) = target_of(arch);
     let mut code = Code::new(pass.real, target, version.max(pass.ptx()));
     code.cluster = pass.cluster;
