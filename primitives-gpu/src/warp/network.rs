@@ -129,12 +129,6 @@ fn merge_items<R: Record, const N: usize>(items: &mut [R; N]) {
     }
 }
 
-/// The item that stays in the upper or the lower of two places.
-#[inline(always)]
-fn keep<R: Record>(own: R, other: R, upper: bool) -> R {
-    if other.precedes(own) != upper { other } else { own }
-}
-
 /// The lanes of a warp as a network sees them.
 #[derive(Clone, Copy)]
 pub(crate) struct Lanes<'k> {
@@ -174,7 +168,7 @@ impl<'k> Lanes<'k> {
             let upper = lane & bit != 0;
             unrolled!(i < N, {
                 let other = self.cx.shuffle(self.mask, items[i], source, WARP);
-                items[i] = keep(items[i], other, upper);
+                items[i] = items[i].one_of(other, upper);
             });
             bit /= 2;
         }
@@ -192,7 +186,7 @@ impl<'k> Lanes<'k> {
         unrolled!(i < N, {
             let other = self.cx.shuffle(self.mask, before[N - 1 - i], source, WARP);
             if exists {
-                items[i] = keep(items[i], other, partner < lane);
+                items[i] = items[i].one_of(other, partner < lane);
             }
         });
     }
@@ -210,7 +204,7 @@ impl<'k> Lanes<'k> {
         unrolled!(i < N, {
             let other = self.cx.shuffle(self.mask, before[N - 1 - i], source, WARP);
             if exists {
-                items[i] = keep(items[i], other, false);
+                items[i] = items[i].one_of(other, false);
             }
         });
         self.clean(items, keep_lanes / 2);
@@ -288,7 +282,7 @@ impl<'k, R: Record> Threads<'k, R> {
                 let j = if mirrored { N - 1 - i } else { i };
                 // SAFETY: an item of the partner, written before the barrier; the half is next written after another.
                 let other = unsafe { array.load(j * self.count as usize + partner as usize) };
-                items[i] = keep(items[i], other, partner < self.rank);
+                items[i] = items[i].one_of(other, partner < self.rank);
             });
         }
     }
@@ -301,7 +295,7 @@ impl<'k, R: Record> Threads<'k, R> {
             unrolled!(i < N, {
                 // SAFETY: as in `meet`.
                 let other = unsafe { array.load((N - 1 - i) * self.count as usize + partner as usize) };
-                items[i] = keep(items[i], other, false);
+                items[i] = items[i].one_of(other, false);
             });
         }
     }

@@ -10,6 +10,12 @@ pub trait Record: Element {
     /// The record that no other comes after.
     #[doc(hidden)]
     const LAST: Self;
+    /// Returns the first of two records, or the last one if `upper`.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn one_of(self, other: Self, upper: bool) -> Self {
+        if other.precedes(self) != upper { other } else { self }
+    }
 }
 
 impl Record for u32 {
@@ -17,6 +23,11 @@ impl Record for u32 {
     #[inline(always)]
     fn precedes(self, other: Self) -> bool {
         self < other
+    }
+    // Two instructions on a GPU, where a comparison whose result is turned takes three.
+    #[inline(always)]
+    fn one_of(self, other: Self, upper: bool) -> Self {
+        if upper { self.max(other) } else { self.min(other) }
     }
 }
 
