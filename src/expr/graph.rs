@@ -87,13 +87,15 @@ pub(crate) struct View {
     /// The elements around the view in its memory, if stencils read them.
     pub(crate) spare: Option<Spare>,
     /// The view that a stencil reads, if this view is a part of it.
-    pub(crate) origin: Option<Arc<Origin>>,
+    pub(crate) origin: Option<Box<Origin>>,
 }
 
-/// The view that a stencil reads. Its steps need it.
+/// The view that a stencil reads, and where. Steps of the stencil need it.
 pub(crate) struct Origin {
-    pub(crate) view: Arc<View>,
-    /// The position of the part, if an interior stencil reads it for all its elements.
+    /// The view, or `None` if the stencil reads an interior stencil, because it has no steps then. The view has no origin. So origins make
+    /// no chain, which would overflow the stack when it is dropped.
+    pub(crate) view: Option<Arc<View>>,
+    /// The position of the part, for an interior stencil with fewer results than the view has elements.
     pub(crate) inside: Option<Inside>,
 }
 
@@ -112,11 +114,22 @@ pub(crate) struct Frame {
 }
 
 impl View {
-    /// Returns the part of this view that a stencil reads, with this view as its origin.
+    /// Returns the part of this view that a stencil reads, with its origin.
     pub(crate) fn read_of(self: &Arc<Self>, layout: Layout, inside: Option<Inside>) -> Self {
-        let origin = Some(Arc::new(Origin { view: self.clone(), inside }));
+        let inside = inside.filter(|inside| !inside.frame.is_empty());
+        let origin = Some(Box::new(Origin { view: self.stencil_origin().cloned(), inside }));
         let (storage, stream) = (self.storage.clone(), self.stream.clone());
         Self { storage, stream, layout, dtype: self.dtype, spare: None, origin }
+    }
+
+    /// Returns the view of the origin, if a stencil reads this view: a view without an origin, with the same elements. Returns `None` if
+    /// this view is what an interior stencil reads.
+    pub(crate) fn stencil_origin(self: &Arc<Self>) -> Option<&Arc<Self>> {
+        match self.origin.as_deref() {
+            None => Some(self),
+            Some(Origin { view, inside: None }) => view.as_ref(),
+            Some(Origin { inside: Some(_), .. }) => None,
+        }
     }
 
     /// Returns a view of the same memory with another layout, which must be inside it.

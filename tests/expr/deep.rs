@@ -32,6 +32,25 @@ fn a_deep_expression_is_computed_and_dropped() -> Result<()> {
 }
 
 #[test]
+fn stencils_of_stencils_are_computed_and_dropped() -> Result<()> {
+    const STENCILS: usize = 100_000;
+    let stream = stream()?;
+    let x = Tensor::from_slice(&stream, STENCILS + 1, &Vec::from_iter(0..=STENCILS as u32))?;
+    // Each stencil reads one element, so the kernel is a copy.
+    let (mut same, mut last) = (x.clone().expr(), x.clone().expr());
+    for _ in 0..STENCILS {
+        same = stencil(same, Boundary::Clamp, |n| n.at(0));
+        last = stencil(last, Boundary::Interior, |n| n.at(1));
+    }
+    let (y, z) = (Tensor::zeros(&stream, STENCILS + 1)?, Tensor::zeros(&stream, 1)?);
+    y.assign(same)?;
+    z.assign(last)?;
+    assert_eq!(y.to_vec()?, x.to_vec()?);
+    assert_eq!(z.to_vec()?, [STENCILS as u32]);
+    Ok(())
+}
+
+#[test]
 fn what_is_shared_is_computed_once() -> Result<()> {
     let stream = stream()?;
     let x = Tensor::from_slice(&stream, 2, &[1u64, 3])?;

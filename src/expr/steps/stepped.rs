@@ -6,7 +6,7 @@ use primitives_host::ExpressionErrorKind;
 
 use crate::expr::dtype::DType;
 use crate::expr::evaluate::overlaps;
-use crate::expr::graph::{Frame, Inside, Kind, Node, View, rewritten, with_arguments};
+use crate::expr::graph::{Frame, Inside, Kind, Node, Origin, View, rewritten, with_arguments};
 use crate::expr::layout::shape::{Layout, MAX_RANK, Shape};
 use crate::expr::neighbours::neighbour::{Rule, Shift};
 use crate::expr::split::{Beside, SplitView};
@@ -96,12 +96,14 @@ impl Reads {
 
     fn node(&mut self, node: &Node) {
         match &node.kind {
-            Kind::View(view) => match &view.origin {
+            Kind::View(view) => match view.origin.as_deref() {
                 None => add(&mut self.own, AnyView::Whole(view.clone())),
-                Some(origin) => {
-                    let frame = origin.inside.map(|inside| inside.frame).filter(|frame| !frame.is_empty());
-                    let beside = frame.is_some_and(|frame| self.interior(frame, &origin.view.layout.shape));
-                    self.stencil(&origin.view, beside);
+                Some(Origin { view, inside }) => {
+                    let beside = match (view, inside) {
+                        (Some(view), Some(inside)) => self.interior(inside.frame, &view.layout.shape),
+                        _ => false,
+                    };
+                    self.stencil(view.as_ref(), beside);
                 }
             },
             Kind::Split(view) if view.by_stencil => add(&mut self.by_stencil, AnyView::Split(view.clone())),
@@ -113,10 +115,10 @@ impl Reads {
                 };
                 add(if is_beside { &mut self.beside } else { &mut self.by_stencil }, AnyView::Split(view.clone()));
             }
-            Kind::Neighbour(view, _) | Kind::Weighted(view, _) => self.stencil(view, true),
+            Kind::Neighbour(view, _) | Kind::Weighted(view, _) => self.stencil(view.stencil_origin(), true),
             // A neighbour that is outside from every place has become a constant, with its source as an argument.
             Kind::Constant(_) => match node.arguments().next().map(|source| &source.kind) {
-                Some(Kind::View(view)) => self.stencil(view, false),
+                Some(Kind::View(view)) => self.stencil(view.stencil_origin(), false),
                 Some(Kind::Split(view)) => add(&mut self.by_stencil, AnyView::Split(view.clone())),
                 _ => {}
             },
@@ -142,18 +144,14 @@ impl Reads {
         frame.is_along(shape)
     }
 
-    /// Adds a stencil on `view`.
-    fn stencil(&mut self, view: &Arc<View>, beside: bool) {
-        let mut view = view;
-        while let Some(origin) = &view.origin {
-            if origin.inside.is_some_and(|inside| !inside.frame.is_empty()) {
-                return self.refuse(
-                    "a stencil of an interior stencil, which has no elements beyond its interior, has no steps: assign the inner \
-                     one to a tensor first",
-                );
-            }
-            view = &origin.view;
-        }
+    /// Adds a stencil on a view without an origin, or on an interior stencil.
+    fn stencil(&mut self, view: Option<&Arc<View>>, beside: bool) {
+        let Some(view) = view else {
+            return self.refuse(
+                "a stencil of an interior stencil, which has no elements beyond its interior, has no steps: assign the inner one to \
+                 a tensor first",
+            );
+        };
         add(if beside { &mut self.beside } else { &mut self.by_stencil }, AnyView::Whole(view.clone()));
     }
 }
@@ -302,8 +300,8 @@ impl Stepped {
 
     /// Returns the part of the stepped tensor that an interior stencil reads by this view, if it reads one.
     fn inside(&self, view: &View) -> Option<Inside> {
-        let origin = view.origin.as_ref().filter(|origin| origin.view.same_as(&self.state))?;
-        origin.inside.filter(|inside| !inside.frame.is_empty())
+        let Origin { view: Some(view), inside } = view.origin.as_deref()? else { return None };
+        inside.filter(|_| view.same_as(&self.state))
     }
 }
 
