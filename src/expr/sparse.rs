@@ -287,22 +287,28 @@ fn vector<T: Scalar>(stream: &Stream, len: usize) -> Result<Tensor<T>> {
     Tensor::from_buffer(stream, len, temporary(stream, len)?)
 }
 
-/// Returns the factor and the vector, if an expression is a vector, or a number times a vector.
-fn scaled<T: Numeric + Arithmetic>(node: &Arc<Node>) -> Option<(T, &Arc<View>)> {
+/// Returns the factor and the vector, if an expression is a vector, or a number times a vector. Works without recursion, because graphs may
+/// be deep.
+fn scaled<T: Numeric + Arithmetic>(mut node: &Arc<Node>) -> Option<(T, &Arc<View>)> {
     if node.dtype != T::DTYPE {
         return None;
     }
+    let mut is_negative = false;
+    // A negation has the type of its argument.
+    while let (Kind::Op(Op::Neg), Some(inner)) = (&node.kind, &node.arguments[0]) {
+        (node, is_negative) = (inner, !is_negative);
+    }
     let arguments: Vec<&Arc<Node>> = node.arguments().collect();
-    match (&node.kind, &arguments[..]) {
-        (Kind::View(view), []) => Some((T::ONE, view)),
-        (Kind::Op(Op::Neg), [inner]) => scaled::<T>(inner).map(|(factor, view)| (factor.neg(), view)),
+    let (factor, view) = match (&node.kind, &arguments[..]) {
+        (Kind::View(view), []) => (T::ONE, view),
         (Kind::Op(Op::Mul), [a, b]) => match (&a.kind, &b.kind) {
             (Kind::Scalar(word) | Kind::Constant(word), Kind::View(view))
-            | (Kind::View(view), Kind::Scalar(word) | Kind::Constant(word)) => Some((T::from_word(*word), view)),
-            _ => None,
+            | (Kind::View(view), Kind::Scalar(word) | Kind::Constant(word)) => (T::from_word(*word), view),
+            _ => return None,
         },
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some((if is_negative { factor.neg() } else { factor }, view))
 }
 
 macro_rules! matrices {

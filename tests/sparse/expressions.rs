@@ -162,6 +162,21 @@ fn any_expression_is_added_and_broadcasts() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_vector_that_is_negated_very_often_is_added() -> Result<()> {
+    let stream = emulator(false)?;
+    let (matrix, x, products) = example();
+    let (a, x) = (matrix.on(&stream)?, Tensor::from_slice(&stream, 20, &x)?);
+    let f = Tensor::from_slice(&stream, 6, &[0.0f32, 1.0, 2.0, 3.0, 4.0, 5.0])?;
+    let mut value = -f;
+    for _ in 0..100_000 {
+        value = -value;
+    }
+    assert_eq!((&a * &x + &value).tensor()?.to_vec()?, of(&products, |p, f| p - f));
+    assert_eq!((&a * &x - &value).tensor()?.to_vec()?, of(&products, |p, f| p + f));
+    Ok(())
+}
+
 /// Vectors are not contiguous, and several are in one memory.
 #[test]
 fn views_are_multiplied_added_and_assigned_to() -> Result<()> {
