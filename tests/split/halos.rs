@@ -295,6 +295,12 @@ fn tensors_without_elements() -> Result<()> {
         }
         let empty = SplitTensor::<u8>::uninit_with_halo(&split, [usize::MAX, 0], 3)?;
         assert_eq!(stencil(&empty, Boundary::Clamp, |n| n.at([-1, 0])).sum().item()?, 0);
+        // There may be room for any number of rows.
+        for shape in [[5, 0], [0, 5]] {
+            let empty = SplitTensor::<u8>::uninit_with_halo(&split, shape, usize::MAX)?;
+            let beside = stencil(&empty, Boundary::Clamp, |n| n.at([1, 0]) + n.at([0, 1]));
+            assert_eq!(beside.sum().item()?, 0, "{shape:?}");
+        }
     }
     Ok(())
 }

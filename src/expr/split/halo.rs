@@ -39,7 +39,7 @@ const PAD: usize = 128;
 pub(crate) struct Halo {
     /// The number of rows on each side of each shard.
     pub(super) rows: usize,
-    /// The rows of each device that other devices read: room for the first rows and for the last rows of its shard.
+    /// The rows of each device that other devices read: room for the first rows of its shard, and for the last rows, which are at the end.
     outboxes: Vec<Arc<View>>,
     /// The lock that is held until everything that reads the copied rows is enqueued.
     turn: Mutex<()>,
@@ -337,7 +337,8 @@ impl Source {
                     } else {
                         let count = (last - range.start) as usize;
                         posted[1] = posted[1].max(count);
-                        (outbox, (2 * halo.rows - count) * row)
+                        let end = outbox.layout.shape[0];
+                        (outbox, end - count * row)
                     }
                 }
                 _ => (shard.clone(), self.element_of(owner, range.start)),
@@ -366,9 +367,9 @@ impl Source {
         let row = row_elements(&self.view.shape);
         for (owner, &[first, last]) in self.posted.iter().enumerate() {
             let (shard, outbox) = (&self.view.shards[owner], &halo.outboxes[owner]);
-            let held = self.view.bounds[owner + 1] - self.view.bounds[owner];
-            for (from, to, count) in [(0, 0, first), (held - last, 2 * halo.rows - last, last)] {
-                let (from, to) = ((shard.clone(), from * row), (outbox.clone(), to * row));
+            let (held, end) = (self.view.bounds[owner + 1] - self.view.bounds[owner], outbox.layout.shape[0]);
+            for (from, to, count) in [(0, 0, first), (held - last, end - last * row, last)] {
+                let (from, to) = ((shard.clone(), from * row), (outbox.clone(), to));
                 copy_elements(&self.view, &Transfer { from, to, len: count * row })?;
             }
         }
