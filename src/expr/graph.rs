@@ -275,12 +275,17 @@ impl Drop for Node {
     }
 }
 
-/// Rebuilds the graph of `root`. `new` returns the new node for a node and its new arguments; it is called for the arguments first. Works
-/// without recursion, because graphs may be deep.
+/// Rebuilds the graph of `root`. `new` returns the new node for a node and its new arguments. It is called once for each node, and for the
+/// arguments first. Works without recursion, because graphs may be deep.
 pub(crate) fn rewritten(root: &Arc<Node>, mut new: impl FnMut(&Arc<Node>, Arguments) -> Arc<Node>) -> Arc<Node> {
     let mut done: FastMap<*const Node, Arc<Node>> = FastMap::default();
     let mut open = vec![root];
     while let Some(&node) = open.last() {
+        // A node that several others have as an argument may be open several times.
+        if done.contains_key(&Arc::as_ptr(node)) {
+            open.pop();
+            continue;
+        }
         let before = open.len();
         open.extend(node.arguments().filter(|argument| !done.contains_key(&Arc::as_ptr(argument))));
         if open.len() == before {

@@ -143,18 +143,23 @@ fn an_index_outside_is_a_fault() -> Result<()> {
     Ok(())
 }
 
+/// Returns the number of bytes that a call moves between devices, and of its copies to the host.
+fn cost(devices: &Devices, call: impl FnOnce() -> Result<()>) -> Result<[u64; 2]> {
+    let counters = || -> Vec<Counters> { devices.iter().map(|device| device.counters()).collect() };
+    let before = counters();
+    call()?;
+    let since = counters().into_iter().zip(before).map(|(after, before)| after.since(before));
+    Ok(since.fold([0; 2], |[bytes, copies], one| [bytes + one.peer_bytes, copies + one.device_to_host_copies]))
+}
+
 #[test]
 fn only_what_is_asked_for_goes_between_devices() -> Result<()> {
     let devices = Devices::emulated(3)?;
     let split = Split::even(&devices)?;
-    let counters = || -> Vec<Counters> { devices.iter().map(|device| device.counters()).collect() };
     let since = |all: usize, indices: &[u32]| -> Result<[u64; 2]> {
         let (x, at) = (SplitBuffer::from_slice(&split, &values(all))?, SplitBuffer::from_slice(&split, indices)?);
         let mut out = SplitBuffer::uninit(&split, indices.len())?;
-        let before = counters();
-        split::gather(&x, &at, &mut out)?;
-        let since = counters().into_iter().zip(before).map(|(after, before)| after.since(before));
-        Ok(since.fold([0; 2], |[bytes, copies], one| [bytes + one.peer_bytes, copies + one.device_to_host_copies]))
+        cost(&devices, || split::gather(&x, &at, &mut out))
     };
     // Each device asks for two items of each device, four of which are elsewhere. It learns the number of items of each device, and so does
     // the host.
@@ -337,6 +342,24 @@ fn a_short_vector_is_copied_once_for_all_gathers_of_it() -> Result<()> {
     assert_eq!(bytes() - before, 3 * 6 * 4);
     let host = values(9);
     assert_eq!(y.to_vec()?, indices.iter().map(|&i| host[i as usize] + host[8 - i as usize]).collect::<Vec<_>>());
+    Ok(())
+}
+
+#[test]
+fn the_items_of_a_gather_that_is_used_twice_are_copied_once() -> Result<()> {
+    let devices = Devices::emulated(3)?;
+    let split = Split::even(&devices)?;
+    let host = values(900);
+    let indices: Vec<u32> = (0..18).map(|i| i % 6 / 2 * 300 + i).collect();
+    let table = SplitTensor::from_slice(&split, 900, &host)?;
+    let index = SplitTensor::from_slice(&split, 18, &indices)?;
+    let y = SplitTensor::<i32>::uninit(&split, 18)?;
+    let picked = gather(&table, &index);
+    let once = cost(&devices, || y.assign(&picked * 2))?;
+    assert!(once[0] > 0, "no items are elsewhere");
+    assert_eq!(cost(&devices, || y.assign(&picked + &picked))?, once);
+    assert_eq!(cost(&devices, || y.assign(&picked + (&picked * 2 - &picked)))?, once);
+    assert_eq!(y.to_vec()?, indices.iter().map(|&i| 2 * host[i as usize]).collect::<Vec<_>>());
     Ok(())
 }
 
