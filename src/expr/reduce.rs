@@ -358,7 +358,7 @@ pub trait Reductions: Functions {
         ReductionExpr::new(self.cast::<<Self::Item as Summed>::Sum>(), Fold::Sum, Finish::Nothing)
     }
 
-    /// Calls `each` with ranges of bytes that together are the bytes of a view's elements.
+    /// Returns the product.
     fn product(&self) -> ReductionExpr<Self::Item>
     where
         Self::Item: Summed,
