@@ -42,6 +42,7 @@ fn views_outside_their_memory() -> Result<()> {
     assert_error(x.slice((0, -4)), ExpressionErrorKind::OutOfRange, &["axis 1"]);
     assert_error(x.slice((0, 0, 0)), ExpressionErrorKind::OutOfRange, &["3 slices"]);
     assert_error(x.slice(AxisSlice::from(..).by(0)), ExpressionErrorKind::OutOfRange, &["axis 0"]);
+    assert_error(x.slice((.., AxisSlice::from(1).by(0))), ExpressionErrorKind::OutOfRange, &["axis 1"]);
     assert_error(x.permute(&[0]), ExpressionErrorKind::OutOfRange, &["[0]"]);
     assert_error(x.permute(&[0, 0]), ExpressionErrorKind::OutOfRange, &["[0, 0]"]);
     assert_error(x.insert_axis(3), ExpressionErrorKind::OutOfRange, &["3", "[2, 3]"]);

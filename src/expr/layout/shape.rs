@@ -226,8 +226,8 @@ pub struct AxisSlice {
 }
 
 impl AxisSlice {
-    /// Takes every `step`-th element, and goes backwards from the last element if `step` is negative. The call that slices refuses a step
-    /// of 0.
+    /// Takes every `step`-th element, and goes backwards from the last element if `step` is negative. A step has no effect on a single
+    /// index. But the call that slices always refuses a step of 0.
     pub fn by(self, step: isize) -> Self {
         Self { step, ..self }
     }
@@ -235,15 +235,15 @@ impl AxisSlice {
     /// Returns the first index, the number of indices, the step, and whether the axis stays, for an axis of extent `extent`. Returns `None`
     /// if the step is 0 or a single index is out of bounds.
     pub(crate) fn resolve(self, extent: usize) -> Option<(usize, usize, isize, bool)> {
+        if self.step == 0 {
+            return None;
+        }
         // An extent may be larger than an `isize`.
         let len = extent as i128;
         let from_end = |at: isize| at as i128 + if at < 0 { len } else { 0 };
         if self.single {
             let at = from_end(self.start.unwrap_or(0));
             return (0..len).contains(&at).then_some((at as usize, 1, 1, false));
-        }
-        if self.step == 0 {
-            return None;
         }
         let (low, high) = if self.step > 0 { (0, len) } else { (-1, len - 1) };
         let bound = |bound: Option<isize>, default: i128| bound.map_or(default, |at| from_end(at).clamp(low, high));
@@ -340,6 +340,8 @@ mod tests {
         assert_eq!(resolve((-1).into(), 5), Some((4, 1, 1, false)));
         assert_eq!(resolve(5.into(), 5), None);
         assert_eq!(resolve(AxisSlice::from(..).by(0), 5), None);
+        assert_eq!(resolve(AxisSlice::from(1).by(0), 5), None);
+        assert_eq!(resolve(AxisSlice::from(1).by(-3), 5), Some((1, 1, 1, false)));
         // There are more indices than an `isize` counts.
         let most = usize::MAX;
         assert_eq!(resolve((..).into(), most), Some((0, most, 1, true)));
