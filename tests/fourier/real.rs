@@ -212,6 +212,23 @@ fn real_numbers_need_not_be_aligned_for_one_access() -> Result<()> {
     Ok(())
 }
 
+/// The sums that make a half spectrum are up to twice as large as its numbers.
+#[test]
+fn half_spectra_reach_the_largest_numbers() -> Result<()> {
+    let stream = stream()?;
+    let plan = FftPlan::<f32>::new(&stream, &[4], &[0])?;
+    for place in 0..4 {
+        let mut x = [0.0f32; 4];
+        x[place] = 3e38;
+        let mut half = stream.buffer_zeroed::<Complex<f32>>(3)?;
+        rfft(&stream, &plan, &stream.buffer_from(&x)?, &mut half)?;
+        // One part of each number is as large as the number of the line, and the other part is 0.
+        let found = half.to_vec()?;
+        assert!(found.iter().all(|x| (x.re.abs() + x.im.abs() - 3e38).abs() < 1e33), "{place}: {found:?}");
+    }
+    Ok(())
+}
+
 #[test]
 fn a_real_line_that_is_not_finite_leaves_the_rest() -> Result<()> {
     let stream = stream()?;

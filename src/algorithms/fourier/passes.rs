@@ -150,8 +150,6 @@ pub(super) struct Pass {
     twiddles: Option<Part>,
     /// The values that are conjugated.
     pub conjugate: Conjugate,
-    /// Whether results are halved.
-    halves: bool,
 }
 
 /// The values that a pass conjugates. An inverse transform is the conjugate of the transform of the conjugate.
@@ -184,7 +182,6 @@ impl Pass {
     /// The parameters of the kernel, with the places of parts in the table.
     pub(super) fn parameters<T: FftFloat>(&self, scale: T, place: impl Fn(Part) -> u64) -> FftPass<T> {
         let of = |part: Option<Part>| part.map_or(0, &place);
-        let scale = if self.halves { scale.mul(T::from_f64(0.5)) } else { scale };
         let twiddle_bits = if let Some(Part::Twiddles(_, bits)) = self.twiddles { bits } else { 0 };
         FftPass {
             n: self.line.n as u32,
@@ -277,7 +274,6 @@ pub(super) fn half(line: Line, axis: Axis, inverse: bool, limits: Limits) -> Pas
         after: if inverse { None } else { roots },
         twiddles: None,
         conjugate: Conjugate { input: inverse, transforms: false, output: inverse },
-        halves: !inverse,
     }
 }
 
@@ -305,7 +301,6 @@ fn append_smooth(passes: &mut Vec<Pass>, smooth: Smooth, axis: Axis, length: usi
             before: None,
             after: None,
             conjugate: Conjugate::default(),
-            halves: false,
             twiddles: twiddles.map(|n| Part::Twiddles(n, n.ilog2().div_ceil(2))),
         });
     };

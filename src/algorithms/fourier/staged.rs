@@ -166,13 +166,17 @@ impl<T: FftFloat> BlockLines<'_, T> {
         }
     }
 
-    /// Reads the transform `Z` of the `n` complex numbers that the pairs of `2 * n` real numbers make. Writes their half spectrum `X`,
-    /// times 2.
+    /// Reads the transform `Z` of the `n` complex numbers that the pairs of `2 * n` real numbers make. Writes their half spectrum `X`.
     fn stage_half_output<M: LineMemory<T> + ?Sized>(&self, line: ThreadLine, memory: &mut M) {
         let (elements, n) = (self.elements(line, &self.pass.output), self.pass.n);
         let mut k = line.thread;
         while k <= n / 2 {
-            let (a, b) = (self.get(line, k), self.get(line, if k == 0 { 0 } else { n - k }));
+            // `X` has half of the sums. Sums of whole numbers could be too large for the type.
+            let half = T::from_f64(0.5);
+            let [a, b] = [k, if k == 0 { 0 } else { n - k }].map(|e| {
+                let x = self.get(line, e);
+                Complex { re: x.re.mul(half), im: x.im.mul(half) }
+            });
             let (sum, difference) = sum_and_difference(a, conjugate(b));
             let odd = times(difference, self.factor(self.pass.after, u64::from(k)));
             let [low, high] = [k, n - k].map(|k| elements.index(u64::from(k)));

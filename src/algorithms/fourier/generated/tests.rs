@@ -388,6 +388,27 @@ fn half_spectra_of_real_arrays_are_transformed_and_back() {
     }
 }
 
+/// In the last stage, the sum of two numbers is up to twice as large as a number of the half spectrum.
+#[test]
+fn half_spectra_reach_the_largest_numbers() {
+    for (real, most) in [(Real::F32, f64::from(f32::MAX)), (Real::F64, f64::MAX)] {
+        let (m, n) = (4, 8);
+        // In each line, one number is not 0.
+        let re = |i: usize| if i / n == i % n { 0.7 * most } else { 0.0 };
+        let x: Numbers = (0..n * n).map(|i| Complex { re: re(i), im: 0.0 }).collect();
+        let pairs: Numbers = x.chunks(2).map(|pair| Complex { re: pair[0].re, im: pair[1].re }).collect();
+        let pass = LinePass {
+            axes: vec![axis(n as u32, m as u32, m as u32 + 1)],
+            kind: Kind::RealForward,
+            ..in_a_row(real, &[2, 2], 1, 2, 1)
+        };
+        let (spectra, _) = run(&pass, &pairs, n * (m + 1));
+        for (x, found) in x.chunks(n).zip(spectra.chunks(m + 1)) {
+            assert_near(found, &sums(x, false)[..=m], real, &pass);
+        }
+    }
+}
+
 #[test]
 fn powers_of_two_wait_for_no_bank() {
     let pass = in_a_row(Real::F32, &[16, 16, 4], 64, 1, 1);

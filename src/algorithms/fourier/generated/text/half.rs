@@ -138,13 +138,17 @@ impl Writer<'_> {
     }
 }
 
-/// Computes the elements of the half spectrum from the elements `o` and `m - o` of a transform: `X[o] = (e - q) / 2` and
-/// `X[m - o] = conj(e + q) / 2`. Here `e` and `f` are the sum and the difference of `Z[o]` and `conj(Z[m - o])`, and `q = i * root * f`.
+/// Computes the elements of the half spectrum from the elements `o` and `m - o` of a transform: `X[o] = e - q` and
+/// `X[m - o] = conj(e + q)`. Here `e` and `f` are the sum and the difference of `Z[o] / 2` and `conj(Z[m - o]) / 2`, and
+/// `q = i * root * f`. Sums of whole numbers could be too large for the type.
 pub(in super::super) fn to_half(code: &mut Code, [z, other]: [Number; 2], root: [Reg; 2]) -> [Number; 2] {
-    let other = other.conjugate();
+    // The additions halve `z`.
+    let (z, other) = (z.times(0.5), other.conjugate());
+    let other = Number { re: code.scale(other.re, 0.5), im: code.scale(other.im, 0.5) };
     let (e, f) = (code.add_number(z, other), code.sub_number(z, other));
     let q = code.multiply(f.turned().negated(), root);
-    [code.sub_number(e, q), code.add_number(e, q).conjugate()].map(|result| result.times(0.5))
+    // A conjugate of the sum would take one more instruction.
+    [code.sub_number(e, q), code.add_number(e.conjugate(), q.conjugate())]
 }
 
 /// Computes the way back: `Z[o] = e + q` and `Z[m - o] = conj(e - q)`. Here `e` and `f` are the sum and the difference of `X[o]` and
