@@ -1,6 +1,8 @@
 //! Tests limits: arrays of more numbers than there is memory, blocks with little shared memory, and lengths that no array has.
 
-use kernel_primitives::algorithms::{FftKind, FftPlan, Run, Workspace, fft, fft_by, ifft_in_place, irfft, rfft};
+use kernel_primitives::algorithms::{
+    FftKind, FftPath, FftPlan, Run, Workspace, fft, fft_by, ifft_in_place, irfft, rfft,
+};
 use kernel_primitives::functor::Identity;
 use kernel_primitives::input::constant;
 use kernel_primitives::output::discard;
@@ -49,6 +51,17 @@ fn temporary_arrays_that_there_is_no_memory_for_are_an_error() -> Result<()> {
             fft_by(&stream, &plan, FftKind::Forward, constant(1.0f32, len), Identity, discard::<Complex<f32>>(len))
                 .unwrap_err();
         assert!(matches!(error, Error::Allocation { .. }), "{error}");
+    }
+    Ok(())
+}
+
+/// The convolutions of 17 numbers have 64 numbers each, which together are more than can be counted.
+#[test]
+fn a_plan_of_more_convolutions_than_can_be_counted_tells_its_launches() -> Result<()> {
+    let stream = stream()?;
+    for shape in [&[1 << 59, 17][..], &[1 << 59, 17, 0]] {
+        let path = FftPlan::<f32>::new(&stream, shape, &[1])?.path(FftKind::Forward);
+        assert!(matches!(path, FftPath::Compiled { launches: 2, .. }), "{shape:?}: {path:?}");
     }
     Ok(())
 }

@@ -291,7 +291,8 @@ fn append_smooth(passes: &mut Vec<Pass>, smooth: Smooth, axis: Axis, length: usi
             options: option(twiddles.is_some(), FFT_TWIDDLES)
                 | option(whole > length, FFT_PADDED)
                 | option(whole > output.extent as usize, FFT_CUT),
-            output_len: outer * output.extent as usize * inner,
+            // Before the last pass of a convolution, there may be more numbers than can be counted.
+            output_len: outer.saturating_mul(output.extent as usize).saturating_mul(inner),
             parts,
             middle,
             inner,
