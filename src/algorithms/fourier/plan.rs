@@ -145,14 +145,16 @@ impl<T: FftFloat> FftPlan<T> {
     ///
     /// # Errors
     /// Returns [`Error::Fft`] if `axes` is empty, if an axis is not in the shape or comes twice, if its length is 0, or if its length, or
-    /// the convolution that it needs, is too long for the shared memory of the device's blocks. Returns the errors of an allocation and of
-    /// a copy.
+    /// the convolution that it needs, is too long for the shared memory of the device's blocks. Returns it also if the extents of the shape
+    /// that are not 0 multiply to more than [`usize::MAX`]. Returns the errors of an allocation and of a copy.
     pub fn new(stream: &Stream, shape: &[usize], axes: &[usize]) -> Result<Self> {
         if axes.is_empty() {
             return wrong("no axis is given".into());
         }
         if shape.iter().try_fold(1usize, |all, &extent| all.checked_mul(extent.max(1))).is_none() {
-            return wrong(format!("an array of the shape {shape:?} has more numbers than can be counted"));
+            return wrong(format!(
+                "the extents of the shape {shape:?} that are not 0 multiply to more than can be counted"
+            ));
         }
         let shared_bytes = fft_shared_bytes(stream.device().properties().max_shared_bytes);
         let limits = Limits { shared_bytes, number: size_of::<Complex<T>>() };
