@@ -1,7 +1,7 @@
-//! Tests products of matrices that a launch has changed since they were checked. There may be faults or wrong numbers, but no access
-//! outside.
+//! Tests products and copies of matrices that a launch has changed since they were checked. There may be errors, faults or wrong numbers,
+//! but no access outside.
 
-use kernel_primitives::algorithms::{Csr, SpmvMethod, spmv, transform};
+use kernel_primitives::algorithms::{Csr, Sell, SpmvMethod, spmv, transform};
 use kernel_primitives::functor::Identity;
 use kernel_primitives::simt::FaultKind;
 use kernel_primitives::{Buffer, Diagnosis, Error, Graph, Result, Stream};
@@ -51,6 +51,21 @@ fn a_column_outside_counts_as_the_last_one() -> Result<()> {
         spmv(&stream, &a, &there, &mut y)?;
         let found: Vec<f64> = y.to_vec()?.into_iter().map(f64::from).collect();
         assert_eq!(found, expected, "{method:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_column_outside_is_an_error_of_the_copy_to_the_host() -> Result<()> {
+    let stream = stream()?;
+    let (indices, change) = changing(&stream, &[1], &[7])?;
+    let (offsets, values) = (stream.buffer_from(&[0u32, 1])?, stream.buffer_from(&[1.0f32])?);
+    let a = Csr::from_buffers(&stream, (1, 2), offsets, indices, values)?;
+    change.launch(&stream)?;
+    let slices = Sell::from_csr(&stream, &a, 32)?;
+    for (copy, name) in [(a.to_coo(), "Csr::to_coo"), (slices.to_coo(), "Sell::to_coo")] {
+        let Err(Error::SparseMatrix { call, reason }) = &copy else { panic!("{copy:?}") };
+        assert_eq!((*call, &**reason), (name, "(0, 7) is outside 1 × 2"));
     }
     Ok(())
 }

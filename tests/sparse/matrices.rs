@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kernel_primitives::algorithms::{Csr, SpmvMethod, spmv};
+use kernel_primitives::algorithms::{Csr, Sell, SpmvMethod, spmv};
 use kernel_primitives::functor::Add;
 use kernel_primitives::{Error, Result};
 
@@ -169,6 +169,19 @@ fn triplets_that_are_no_matrix_are_errors_that_name_the_place() -> Result<()> {
     ];
     for (shape, rows, columns, values, expected) in cases {
         assert_eq!(reason(made(shape, rows, columns, values)), expected);
+    }
+    Ok(())
+}
+
+/// A matrix may have more columns than indices can number, if its entries are in the first ones.
+#[test]
+fn columns_that_indices_cannot_number_are_an_error_of_the_copy() -> Result<()> {
+    let stream = stream()?;
+    let a = Csr::new(&stream, (1, 1 << 33), &[0u32, 1], &[7], &[1.0f32])?;
+    let slices = Sell::from_csr(&stream, &a, 32)?;
+    for (copy, name) in [(a.to_coo(), "Csr::to_coo"), (slices.to_coo(), "Sell::to_coo")] {
+        let Err(Error::SparseMatrix { call, reason }) = &copy else { panic!("{copy:?}") };
+        assert_eq!((*call, &**reason), (name, "indices of 32 bits cannot number 8589934592 columns"));
     }
     Ok(())
 }

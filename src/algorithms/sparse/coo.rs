@@ -59,6 +59,11 @@ impl<V: Copy, I: CsrIndex> Coo<V, I> {
     /// # Errors
     /// Returns [`Error::SparseMatrix`](crate::Error::SparseMatrix) if the triplet is outside the matrix.
     pub fn push(&mut self, row: usize, column: usize, value: V) -> Result<()> {
+        self.put(row, column, value).map_err(|reason| wrong("Coo::push", reason))
+    }
+
+    /// Adds a triplet as [`push`](Self::push), or returns the reason why it is outside.
+    pub(super) fn put(&mut self, row: usize, column: usize, value: V) -> Result<(), String> {
         match (row < self.rows, column < self.columns, I::of(row as u64), I::of(column as u64)) {
             (true, true, Some(row), Some(column)) => {
                 self.row_indices.push(row);
@@ -66,10 +71,7 @@ impl<V: Copy, I: CsrIndex> Coo<V, I> {
                 self.values.push(value);
                 Ok(())
             }
-            _ => {
-                let reason = format!("({row}, {column}) is outside {} × {}", self.rows, self.columns);
-                Err(wrong("Coo::push", reason))
-            }
+            _ => Err(format!("({row}, {column}) is outside {} × {}", self.rows, self.columns)),
         }
     }
 
@@ -157,23 +159,21 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
     /// Copies the entries to the host as triplets, row by row. Within a row they keep the order of the matrix.
     ///
     /// # Errors
-    /// Returns the errors of a copy, and [`Error::SparseMatrix`](crate::Error::SparseMatrix) if a graph has damaged the matrix after it was
-    /// checked.
+    /// Returns [`Error::SparseMatrix`](crate::Error::SparseMatrix) if `I` cannot number the rows and columns, or if a graph has damaged the
+    /// matrix after it was checked. Returns the errors of a copy.
     pub fn to_coo(&self) -> Result<Coo<V, I>> {
-        let mut triplets = Coo::new((self.rows(), self.columns()))?;
+        let fail = |reason| wrong("Csr::to_coo", reason);
+        let mut triplets = Coo::shaped(self.rows(), self.columns()).map_err(fail)?;
         let offsets = self.offsets().to_vec()?;
         let (columns, values) = (self.indices().to_vec()?, self.values().to_vec()?);
         for row in 0..self.rows() {
             let [begin, end] =
                 [offsets[row], offsets[row + 1]].map(|offset| ConvertTo::<u64>::convert(offset) as usize);
             let Some(entries) = columns.get(begin..end) else {
-                return Err(wrong(
-                    "Csr::to_coo",
-                    format!("row {row} has entries {begin} to {end} of {}", values.len()),
-                ));
+                return Err(fail(format!("row {row} has entries {begin} to {end} of {}", values.len())));
             };
             for (column, &value) in entries.iter().zip(&values[begin..end]) {
-                triplets.push(row, ConvertTo::<u64>::convert(*column) as usize, value)?;
+                triplets.put(row, ConvertTo::<u64>::convert(*column) as usize, value).map_err(fail)?;
             }
         }
         Ok(triplets)

@@ -401,13 +401,13 @@ fn read<V: MatrixMarketValue, I: CsrIndex>(lines: &mut Lines<impl Read>) -> Resu
         }
         count += 1;
         let (row, column, value) = entry::<V>(&words, (rows, columns), field, symmetry)?;
-        triplets.push(row, column, value).map_err(|error| error.to_string())?;
+        triplets.put(row, column, value)?;
         if symmetry != Symmetry::General && row != column {
             let across = value.across(symmetry).ok_or_else(|| {
                 let name = std::any::type_name::<V>();
                 format!("{} and its negative are not both values of {name}", named(row, column))
             })?;
-            triplets.push(column, row, across).map_err(|error| error.to_string())?;
+            triplets.put(column, row, across)?;
         }
     }
     if count < entries {

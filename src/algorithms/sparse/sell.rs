@@ -129,8 +129,11 @@ impl<V: Element, I: CsrIndex> Sell<V, I> {
     /// [`Csr::to_coo`].
     ///
     /// # Errors
-    /// Returns the errors of a copy.
+    /// Returns [`Error::SparseMatrix`](crate::Error::SparseMatrix) if `I` cannot number the rows and columns, or if a graph had damaged the
+    /// matrix that the slices were made from. Returns the errors of a copy.
     pub fn to_coo(&self) -> Result<Coo<V, I>> {
+        let fail = |reason| wrong("Sell::to_coo", reason);
+        let mut triplets = Coo::shaped(self.rows(), self.columns).map_err(fail)?;
         let number = |index: I| ConvertTo::<u64>::convert(index) as usize;
         let [order, lengths, indices] = [self.order.to_vec()?, self.lengths.to_vec()?, self.indices.to_vec()?];
         let (slices, values) = (self.slices.to_vec()?, self.values.to_vec()?);
@@ -138,12 +141,11 @@ impl<V: Element, I: CsrIndex> Sell<V, I> {
         for (place, &row) in order.iter().enumerate() {
             place_of[number(row)] = place;
         }
-        let mut triplets = Coo::new((self.rows(), self.columns))?;
         for (row, &place) in place_of.iter().enumerate() {
             let first = (slices[place / SELL_ROWS] & SELL_BEGIN) as usize + place % SELL_ROWS;
             for k in 0..number(lengths[place]) {
                 let slot = first + k * SELL_ROWS;
-                triplets.push(row, number(indices[slot]), values[slot])?;
+                triplets.put(row, number(indices[slot]), values[slot]).map_err(fail)?;
             }
         }
         Ok(triplets)
