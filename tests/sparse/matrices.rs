@@ -160,12 +160,19 @@ fn triplets_that_are_no_matrix_are_errors_that_name_the_place() -> Result<()> {
         let (rows, columns) = (stream.buffer_from(rows)?, stream.buffer_from(columns)?);
         Csr::from_triplets(&stream, shape, &rows, &columns, &stream.buffer_from(values)?, Add)
     };
-    let cases: [(_, &[u64], &[u64], &[f64], _); 5] = [
+    let cases: [(_, &[u64], &[u64], &[f64], _); 6] = [
         ((2, 3), &[0, 1, 2], &[0, 2, 9], &[1.0; 3], "triplet 2 is at (2, 9), outside 2 × 3"),
         ((2, 3), &[0, 1, 0], &[0, 3, 9], &[1.0; 3], "triplet 1 is at (1, 3), outside 2 × 3"),
         ((0, 0), &[0], &[0], &[1.0], "triplet 0 is at (0, 0), outside 0 × 0"),
         ((2, 3), &[0, 1], &[0], &[1.0], "there are 2 row indices, 1 column indices and 1 values"),
         ((1 << 32, 1 << 32), &[], &[], &[], "4294967296 × 4294967296 places are too many to be counted in 64 bits"),
+        (
+            (usize::MAX, 0),
+            &[],
+            &[],
+            &[],
+            "18446744073709551615 rows have one offset more, which are too many to be counted in 64 bits",
+        ),
     ];
     for (shape, rows, columns, values, expected) in cases {
         assert_eq!(reason(made(shape, rows, columns, values)), expected);

@@ -44,8 +44,9 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
     ///
     /// # Errors
     /// Returns [`Error::SparseMatrix`](crate::Error::SparseMatrix) if there are not as many rows, columns and values, if a triplet is
-    /// outside the matrix, which the error names, if the matrix has 2^64 places or more, or if it has more entries than `I` can count.
-    /// Returns the errors of a launch, of an allocation and of a copy.
+    /// outside the matrix, which the error names, if the places of the matrix or its offsets, of which there is one more than rows, are too
+    /// many to be counted in 64 bits, or if it has more entries than `I` can count. Returns the errors of a launch, of an allocation and of
+    /// a copy.
     pub fn from_triplets<'a, 'r, 'c, 'v, R, SortTag, ReduceTag>(
         run: impl Into<Run<'a>>,
         shape: (usize, usize),
@@ -67,8 +68,12 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
             return Err(wrong(CALL, reason));
         }
         let (rows, columns) = (shape.0 as u64, shape.1 as u64);
-        let Some(places) = rows.checked_mul(columns).filter(|_| shape.0 < usize::MAX) else {
+        let Some(places) = rows.checked_mul(columns) else {
             return Err(wrong(CALL, format!("{rows} × {columns} places are too many to be counted in 64 bits")));
+        };
+        let Some(ends) = shape.0.checked_add(1) else {
+            let reason = format!("{rows} rows have one offset more, which are too many to be counted in 64 bits");
+            return Err(wrong(CALL, reason));
         };
 
         let mut keys = stream.buffer_uninit::<u64>(len)?;
@@ -97,9 +102,9 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
         }
         let entries = entries as usize;
 
-        let mut offsets = stream.buffer_uninit::<I>(shape.0 + 1)?;
+        let mut offsets = stream.buffer_uninit::<I>(ends)?;
         let mut indices = stream.buffer_uninit::<I>(entries)?;
-        let at = (stream, dims(entries.max(shape.0 + 1), u32::MAX as usize));
+        let at = (stream, dims(entries.max(ends), u32::MAX as usize));
         I::rows_of_keys(at, unique.slice(..entries)?, columns, &mut offsets, indices.as_mut_slice())?;
         let mut values = stream.buffer_uninit::<V>(entries)?;
         values.as_mut_slice().copy_from_device(stream, combined.slice(..entries)?)?;
