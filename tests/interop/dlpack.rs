@@ -122,6 +122,7 @@ fn arrays_without_elements_need_no_memory() -> Result<()> {
         x.fill(1.0)?;
         // SAFETY: the tensor was just exported, and nobody else has it.
         let again = unsafe { DlpackTensor::from_raw(x.to_dlpack(&stream)?.into_raw())? };
+        assert!(again.dl_tensor().data.is_null());
         assert_eq!(again.into_buffer::<f64>(&stream)?.len(), 0);
     }
     assert_eq!(count.get(), 3);

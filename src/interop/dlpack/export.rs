@@ -137,9 +137,9 @@ impl DlpackExport {
         };
         let is_read_only = storage.is_read_only() || repeats(layout);
         storage.lend(call, stream, !is_read_only)?;
-        // Without elements, the offset may have any value.
-        let offset = if layout.shape.contains(&0) { 0 } else { layout.offset * size_of::<T>() };
-        let data = storage.address() + offset as u64;
+        // Without elements, the offset may have any value, and DLPack requires null.
+        let is_empty = layout.shape.contains(&0);
+        let data = if is_empty { 0 } else { storage.address() + (layout.offset * size_of::<T>()) as u64 };
         let owner = Owner { storage: ManuallyDrop::new(storage), stream: stream.clone() };
         Ok(Self { owner, data, device, dtype: T::TYPE, rank: rank as i32, shape, strides, is_read_only })
     }
