@@ -38,9 +38,10 @@ use std::panic::Location;
 
 use ::ndarray::{
     Array, ArrayBase, ArrayD, ArrayViewD, ArrayViewMutD, Axis, Data, DataMut, Dimension, IxDyn, ShapeBuilder,
+    StrideShape,
 };
 use primitives_gpu::Element;
-use primitives_host::storage::{StorageUse, with_bytes};
+use primitives_host::storage::{with_bytes, zeroed_vec};
 use primitives_host::{Buffer, BufferSlice, Error, ExpressionErrorKind, Result, Stream};
 
 use crate::expr::evaluate::mistake;
@@ -153,6 +154,7 @@ fn bad_shape(reason: String) -> Error {
 /// A layout in the form that `ndarray` takes: it starts at the element with the lowest address, and its strides are not negative.
 struct Frame {
     shape: Vec<usize>,
+    /// The strides. An axis with one index has the stride 0, and so has each axis if there are no elements.
     strides: Vec<usize>,
     /// The axes to reverse afterwards.
     turned: Vec<usize>,
@@ -167,14 +169,9 @@ impl Frame {
         let shape = layout.shape.to_vec();
         check_extents(&shape)?;
         let mut frame = Self { strides: vec![0; shape.len()], shape, turned: Vec::new(), start: layout.offset };
-        if layout.shape.contains(&0) {
-            // There is no place in memory, and no step is ever taken. Still, no step may repeat another.
+        if frame.is_empty() {
+            // There is no place in memory.
             frame.start = 0;
-            let mut step = 1;
-            for (stride, &extent) in frame.strides.iter_mut().zip(&frame.shape).rev() {
-                *stride = step;
-                step *= extent.max(1);
-            }
             return Ok(frame);
         }
         for (axis, (&extent, &stride)) in layout.shape.iter().zip(&layout.strides).enumerate() {
@@ -190,9 +187,22 @@ impl Frame {
         Ok(frame)
     }
 
+    fn is_empty(&self) -> bool {
+        self.shape.contains(&0)
+    }
+
+    /// The shape and the strides. `ndarray` chooses the strides if there are no elements.
+    fn stride_shape(&self) -> StrideShape<IxDyn> {
+        let shape = IxDyn(&self.shape);
+        if self.is_empty() { shape.into() } else { shape.strides(IxDyn(&self.strides)) }
+    }
+
     /// Returns whether each step, starting with the smallest, is larger than the reach of the smaller ones. `ndarray` requires this, so
     /// that no two indices name the same element.
     fn is_nested(&self) -> bool {
+        if self.is_empty() {
+            return true;
+        }
         let axes = self.strides.iter().copied().zip(self.shape.iter().copied());
         let mut axes: Vec<(usize, usize)> = axes.filter(|(_, extent)| *extent > 1).collect();
         axes.sort_unstable();
@@ -203,33 +213,68 @@ impl Frame {
             passes
         })
     }
+
+    /// Returns the number of elements of memory from the lowest element to the highest one.
+    fn span(&self) -> usize {
+        self.strides.iter().zip(&self.shape).map(|(stride, extent)| stride * (extent - 1)).sum::<usize>() + 1
+    }
+
+    /// Returns a place in the memory for which `f` returns true. A view may repeat elements more often than a loop can count. So for each
+    /// axis, this takes no more steps than there are elements in the [`span`](Self::span).
+    fn find(&self, f: &mut dyn FnMut(usize) -> bool) -> Result<Option<usize>> {
+        if self.is_empty() {
+            return Ok(None);
+        }
+        // Along an axis of stride 0, there is one element.
+        let axes = self.strides.iter().copied().zip(self.shape.iter().copied());
+        let axes: Vec<(usize, usize)> = axes.filter(|(stride, _)| *stride > 0).collect();
+        if axes.iter().map(|(_, extent)| extent).product::<usize>() <= self.span() {
+            return Ok(walk(&axes, self.start, f));
+        }
+        let reached = self.reached(0)?;
+        Ok((self.start..).zip(reached).find_map(|(place, is_reached)| (is_reached && f(place)).then_some(place)))
+    }
+
+    /// Returns for each element of the span whether steps along the axes `first..` lead to it from the lowest element.
+    fn reached(&self, first: usize) -> Result<Vec<bool>> {
+        let mut reached = zeroed_vec::<bool>(self.span())?;
+        reached[0] = true;
+        for (&stride, &extent) in self.strides.iter().zip(&self.shape).skip(first).filter(|(stride, _)| **stride > 0) {
+            for line in 0..stride {
+                // The number of steps that still lead on along this axis.
+                let mut left = 0;
+                for is_reached in reached.iter_mut().skip(line).step_by(stride) {
+                    if *is_reached {
+                        left = extent - 1;
+                    } else if left > 0 {
+                        left -= 1;
+                        *is_reached = true;
+                    }
+                }
+            }
+        }
+        Ok(reached)
+    }
+
+    /// Returns the number, in logical order, of an element at this place, which the view has.
+    fn index_of(&self, place: usize) -> Result<usize> {
+        let (mut rest, mut index) = (place - self.start, 0);
+        for (axis, (&stride, &extent)) in self.strides.iter().zip(&self.shape).enumerate() {
+            let inner = self.reached(axis + 1)?;
+            let leads_there = |steps: &usize| rest.checked_sub(steps * stride).is_some_and(|rest| inner[rest]);
+            let steps = (0..extent).find(leads_there).expect("the view has this place");
+            rest -= steps * stride;
+            index = index * extent + if self.turned.contains(&axis) { extent - 1 - steps } else { steps };
+        }
+        Ok(index)
+    }
 }
 
-/// Calls `f` with the index of each element and its bytes in the memory. A repeated element comes once, because a view may repeat it more
-/// often than a loop can count.
-fn each_element(layout: &Layout, size: usize, f: &mut dyn FnMut(&[usize], Range<usize>)) {
-    if layout.shape.contains(&0) {
-        return;
-    }
-    let rank = layout.shape.rank();
-    let mut index = [0; MAX_RANK];
-    let mut at = layout.offset as isize;
-    loop {
-        let start = at as usize * size;
-        f(&index[..rank], start..start + size);
-        let mut axis = rank;
-        loop {
-            let Some(inner) = axis.checked_sub(1) else { return };
-            axis = inner;
-            let extent = if layout.strides[axis] == 0 { 1 } else { layout.shape[axis] };
-            index[axis] += 1;
-            if index[axis] < extent {
-                at += layout.strides[axis];
-                break;
-            }
-            at -= layout.strides[axis].wrapping_mul(index[axis] as isize - 1);
-            index[axis] = 0;
-        }
+/// Calls `f` with the places that these strides and extents lead to, until it returns true. Returns the last place then.
+fn walk(axes: &[(usize, usize)], start: usize, f: &mut dyn FnMut(usize) -> bool) -> Option<usize> {
+    match axes {
+        [] => f(start).then_some(start),
+        [(stride, extent), inner @ ..] => (0..*extent).find_map(|index| walk(inner, start + index * stride, f)),
     }
 }
 
@@ -312,9 +357,9 @@ impl<T: Scalar> Tensor<T> {
     pub fn with_ndarray<R>(&self, f: impl FnOnce(ArrayViewD<'_, T>) -> R) -> Result<R> {
         self.with_frame("`Tensor::with_ndarray`", false, |start, frame| {
             // SAFETY: the elements are in the tensor's memory, at an aligned address, and nobody writes them until `f` returns. Their
-            // number and the largest step fit in an `isize`, and strides are not negative. They are values of `T`.
-            let mut view =
-                unsafe { ArrayViewD::from_shape_ptr(IxDyn(&frame.shape).strides(IxDyn(&frame.strides)), start) };
+            // number and the largest step fit in an `isize`, and strides are not negative. They are values of `T`. If there are none,
+            // `ndarray` chooses the strides, and the extents other than 0 multiply to an `isize`.
+            let mut view = unsafe { ArrayViewD::from_shape_ptr(frame.stride_shape(), start) };
             frame.turned.iter().for_each(|&axis| view.invert_axis(Axis(axis)));
             f(view)
         })
@@ -348,8 +393,7 @@ impl<T: Scalar> Tensor<T> {
     pub fn with_ndarray_mut<R>(&self, f: impl FnOnce(ArrayViewMutD<'_, T>) -> R) -> Result<R> {
         self.with_frame("`Tensor::with_ndarray_mut`", true, |start, frame| {
             // SAFETY: as above; nobody else accesses the elements, and no two indices mean the same one.
-            let mut view =
-                unsafe { ArrayViewMutD::from_shape_ptr(IxDyn(&frame.shape).strides(IxDyn(&frame.strides)), start) };
+            let mut view = unsafe { ArrayViewMutD::from_shape_ptr(frame.stride_shape(), start) };
             frame.turned.iter().for_each(|&axis| view.invert_axis(Axis(axis)));
             f(view)
         })
@@ -358,8 +402,7 @@ impl<T: Scalar> Tensor<T> {
     /// Calls `f` with the address of the lowest element, while it holds the memory.
     #[track_caller]
     fn with_frame<R>(&self, call: &'static str, write: bool, f: impl FnOnce(*mut T, &Frame) -> R) -> Result<R> {
-        let layout = self.view.layout;
-        let frame = Frame::new(&layout)?;
+        let frame = Frame::new(&self.view.layout)?;
         if write && !frame.is_nested() {
             let (shape, strides) = (self.shape(), self.strides());
             let reason = format!(
@@ -369,12 +412,12 @@ impl<T: Scalar> Tensor<T> {
             return Err(mistake(Location::caller(), ExpressionErrorKind::BadStrides, reason, &[]));
         }
         let size = size_of::<T>();
-        let ranges =
-            Box::new(move |f: &mut dyn FnMut(Range<usize>)| each_element(&layout, size, &mut |_, bytes| f(bytes)));
-        let uses = StorageUse { storage: &self.view.storage, write, ranges, name: "the tensor" };
-        with_bytes(call, Location::caller(), uses, |first| {
+        let ranges = |f: &mut dyn FnMut(Range<usize>) -> bool| {
+            frame.find(&mut |place| f(place * size..(place + 1) * size)).map(drop)
+        };
+        with_bytes(call, Location::caller(), (&self.view.storage, write), ranges, |first| {
             if !T::ANY_BITS {
-                check_values::<T>(&layout, first)?;
+                check_values::<T>(&frame, first)?;
             }
             // If there are no elements, any aligned address is right.
             Ok(f(first.cast::<T>().wrapping_add(frame.start), &frame))
@@ -383,17 +426,13 @@ impl<T: Scalar> Tensor<T> {
 }
 
 /// Checks that the bytes of all elements are values. `first` is the first byte of the memory, which is held.
-fn check_values<T: Element>(layout: &Layout, first: *const u8) -> Result<()> {
-    let mut wrong = None;
-    each_element(layout, size_of::<T>(), &mut |index, bytes| {
+fn check_values<T: Element>(frame: &Frame, first: *const u8) -> Result<()> {
+    let size = size_of::<T>();
+    let bytes = |place: usize| {
         // SAFETY: these are the bytes of an element, which are in the memory.
-        let element = unsafe { std::slice::from_raw_parts(first.add(bytes.start), bytes.len()) };
-        if wrong.is_none() && !T::valid_bits(element) {
-            let bits = element.iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte));
-            let steps = index.iter().zip(layout.shape.contiguous_strides());
-            let index = steps.map(|(&index, step)| index * step as usize).sum::<usize>();
-            wrong = Some(Error::InvalidBits { element: std::any::type_name::<T>(), index, bits });
-        }
-    });
-    wrong.map_or(Ok(()), Err)
+        unsafe { std::slice::from_raw_parts(first.add(place * size), size) }
+    };
+    let Some(place) = frame.find(&mut |place| !T::valid_bits(bytes(place)))? else { return Ok(()) };
+    let bits = bytes(place).iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte));
+    Err(Error::InvalidBits { element: std::any::type_name::<T>(), index: frame.index_of(place)?, bits })
 }

@@ -198,6 +198,11 @@ fn views_without_elements_have_their_shape_and_no_memory() -> Result<()> {
     refused(huge.with_ndarray(|_| ()), ExpressionErrorKind::BadShape, "multiply to more than can be counted");
     refused(huge.with_ndarray_mut(|_| ()), ExpressionErrorKind::BadShape, "multiply to more than can be counted");
     refused(huge.to_ndarray::<IxDyn>(), ExpressionErrorKind::BadShape, "multiply to more than can be counted");
+    // Their bytes cannot be counted, but there are none.
+    let wide = Tensor::<f64>::zeros(&stream, [0, 1 << 61])?;
+    wide.with_ndarray(|view| assert_eq!(view.slice(s![.., ..;-1]).shape(), [0, 1 << 61]))?;
+    wide.with_ndarray_mut(|view| assert_eq!(view.len(), 0))?;
+    wide.t().with_ndarray_mut(|view| assert_eq!(view.shape(), [1 << 61, 0]))?;
     // There are more repeated elements than an `isize` counts.
     let wide = Tensor::from_slice(&stream, 1, &[1u8])?.broadcast_to([1 << 32, (1 << 31) + 1])?;
     refused(wide.with_ndarray(|_| ()), ExpressionErrorKind::BadShape, "multiply to more than can be counted");
@@ -234,6 +239,47 @@ fn elements_that_repeat_are_checked_once() -> Result<()> {
     assert!(matches!(x.slice(..1)?.broadcast_to([1 << 45])?.with_ndarray(|_| ()), Err(Error::Fault(_))));
     let wide = Tensor::from_slice(&stream, [1, 2], &[true, false])?.broadcast_to([1 << 45, 2])?;
     assert_eq!(wide.with_ndarray(|view| [view[[1 << 44, 0]], view[[7, 1]]])?, [true, false]);
+    // Windows repeat elements without a stride of 0: there are 2^54 indices, and 568 elements.
+    let windows = Tensor::from_slice(&stream, 568, &[true; 568])?.as_strided([64; 9], &[1; 9])?;
+    assert!(windows.with_ndarray(|view| view[[63; 9]])?);
+    let x = Tensor::<f32>::uninit(&stream, 600)?;
+    x.slice(..568)?.fill(5.0)?;
+    assert_eq!(x.as_strided([64; 9], &[1; 9])?.with_ndarray(|view| view[[63; 9]])?, 5.0);
+    assert!(matches!(x.slice(1..)?.as_strided([64; 9], &[1; 9])?.with_ndarray(|_| ()), Err(Error::Fault(_))));
+    // Only the elements of the view count.
+    let x = Tensor::<f32>::uninit(&stream, 7)?;
+    x.slice(AxisSlice::from(..).by(2))?.fill(1.0)?;
+    assert_eq!(x.as_strided([2, 2, 2], &[2, 2, 2])?.with_ndarray(|view| view.sum())?, 8.0);
+    assert!(matches!(x.as_strided([2, 2, 2], &[2, 2, 1])?.with_ndarray(|_| ()), Err(Error::Fault(_))));
+    Ok(())
+}
+
+/// The index is the element's number in the view. There are fewer elements of memory than indices, or more.
+#[cfg(feature = "dlpack")]
+#[test]
+fn a_byte_that_is_no_bool_is_reported_with_an_index_in_the_view() -> Result<()> {
+    use crate::producer::{Count, changed};
+    use kernel_primitives::interop::dlpack::DlpackElement;
+
+    let stream = emulator()?;
+    let bytes = changed(&[1u8, 0, 1, 2, 1], &[5], &Count::default(), |_, tensor| tensor.dtype = bool::TYPE);
+    let x = Tensor::<bool>::from_dlpack(&stream, bytes)?;
+    let turned = x.slice(AxisSlice::from(..).by(-1))?;
+    let views = [
+        (x.clone(), 3),
+        (x.slice(AxisSlice::from(1..).by(2))?, 1),
+        (turned.clone(), 1),
+        (x.as_strided([3, 3], &[1, 1])?, 5),
+        (x.as_strided([2, 2, 2], &[2, 1, 1])?, 5),
+        (turned.as_strided([2, 3, 2, 3], &[0, -1, 0, -1])?, 6),
+    ];
+    for (view, at) in views {
+        match view.with_ndarray(|_| ()) {
+            Err(Error::InvalidBits { index, bits, .. }) => assert_eq!((index, bits), (at, 2)),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(!x.slice(..3)?.as_strided([2, 2], &[1, 1])?.with_ndarray(|view| view[[1, 0]])?);
     Ok(())
 }
 

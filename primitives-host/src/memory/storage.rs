@@ -356,16 +356,19 @@ pub unsafe fn run_on_host(
     }
 }
 
-/// Calls `body` with the address of the first byte of a memory on the host. The call waits for the work on the memory, and no other code
-/// uses the memory during the call. `body` may read only bytes that have been written.
+/// Calls `body` with the address of the first byte of a tensor's memory on the host. The call waits for the work on the memory, and no
+/// other code uses the memory during the call. `body` may read only bytes that have been written.
 ///
-/// A call in `body` that waits for the end of `body` is an error, as in a kernel.
+/// `ranges` calls its argument with the ranges of bytes that `body` uses, until the argument returns true. A call in `body` that waits for
+/// the end of `body` is an error, as in a kernel.
 pub fn with_bytes<R>(
     call: &'static str,
     place: &Location<'_>,
-    StorageUse { storage, write, ranges, name }: StorageUse<'_>,
+    (storage, write): (&Storage, bool),
+    ranges: impl Fn(&mut dyn FnMut(Range<usize>) -> bool) -> Result<()>,
     body: impl FnOnce(*mut u8) -> Result<R>,
 ) -> Result<R> {
+    let name = "the tensor";
     let memory = storage.allocation.memory();
     if storage.device().is_gpu() {
         let advice = "copy it, with `to_vec` or `to_ndarray`";
@@ -383,7 +386,10 @@ pub fn with_bytes<R>(
     let partly = memory.written().filter(|written| !written.is_whole());
     if let (false, Some(written)) = (write, partly) {
         let mut missing = None;
-        ranges(&mut |bytes| missing = missing.or_else(|| written.first_missing(bytes)));
+        ranges(&mut |bytes| {
+            missing = written.first_missing(bytes);
+            missing.is_some()
+        })?;
         if let Some(byte) = missing {
             let memory = MemoryPlace::Argument { name, element: 0, byte };
             return Err(host_fault(kernel, place, Diagnosis::Unwritten { memory })).inspect_err(trace::fault);
@@ -391,7 +397,10 @@ pub fn with_bytes<R>(
     }
     let result = body(std::ptr::with_exposed_provenance_mut(memory.address() as usize))?;
     if let (true, Some(written)) = (write, partly) {
-        ranges(&mut |bytes| written.mark(bytes));
+        ranges(&mut |bytes| {
+            written.mark(bytes);
+            false
+        })?;
     }
     Ok(result)
 }
