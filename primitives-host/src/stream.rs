@@ -17,7 +17,8 @@ use primitives_gpu::Element;
 /// A queue of launches and copies that run in order on one device. A clone is cheap, and is the same queue.
 ///
 /// Work is asynchronous on a GPU and immediate on the emulator. On the emulator, a kernel may also call functions of the host. A call that
-/// would wait for that kernel returns [`Error::InKernel`].
+/// would wait for that kernel returns [`Error::InKernel`]. While a launch or a copy of another thread waits for that kernel, it holds no
+/// buffer that the kernel may need.
 ///
 /// # Faults
 ///
@@ -40,7 +41,7 @@ pub(crate) struct StreamInner {
 
 #[allow(clippy::large_enum_variant, reason = "each is in an `Arc` of its own")]
 pub(crate) enum Queue {
-    /// Held while work runs, so that the work of one stream never runs concurrently.
+    /// Held while a kernel or a graph runs, so that those of one stream never run concurrently. A copy runs at once, and holds its buffers.
     Emulator(Mutex<()>),
     #[cfg(feature = "cuda")]
     Cuda(cuda::RawStream),

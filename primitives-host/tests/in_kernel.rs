@@ -1,6 +1,6 @@
 //! Kernels of the emulator that call the host's functions: what would wait for the kernel is an error, and the rest works.
 
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -171,6 +171,62 @@ fn a_lane_uses_other_streams_and_buffers_as_the_host_does() -> Result<()> {
                 x.to_vec()
             };
             assert_eq!(in_kernel(&stream, &[], &mut [], call)??, [5]);
+        }
+        Ok(())
+    })
+}
+
+/// What a lane copies from `x` while another thread makes a call that waits for the lane's launch. The launch is on `stream`, and reads
+/// some buffers.
+fn while_a_call_waits(
+    stream: &Stream,
+    read: &[&Buffer<u32>],
+    x: &Arc<Buffer<u32>>,
+    call: impl FnOnce() -> Result<()> + Send,
+) -> Result<Vec<u32>> {
+    let (begun, x) = (Arc::new(Barrier::new(2)), x.clone());
+    thread::scope(|scope| {
+        let both = begun.clone();
+        let waits = scope.spawn(move || {
+            both.wait();
+            call()
+        });
+        let copied = in_kernel(stream, read, &mut [], move || {
+            begun.wait();
+            // The other thread has time to come to its wait.
+            thread::sleep(Duration::from_millis(200));
+            x.to_vec()
+        })?;
+        waits.join().expect("no panic")?;
+        copied
+    })
+}
+
+#[test]
+fn a_lane_uses_the_buffers_of_a_call_that_waits_for_its_stream() -> Result<()> {
+    soon(|| {
+        for device in devices() {
+            let (stream, other) = (device.stream()?, device.stream()?);
+            let mut x = other.buffer_from(&[1u32])?;
+            let graph = other.capture(|s| launch(s, &INNER, &[], &mut [x.as_mut_slice()], || ()))?;
+            let x = Arc::new(x);
+            assert_eq!(while_a_call_waits(&stream, &[], &x, || graph.launch(&stream))?, [1]);
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_lane_uses_the_buffers_of_a_call_that_waits_for_another_buffer() -> Result<()> {
+    soon(|| {
+        for device in devices() {
+            let (stream, other) = (device.stream()?, device.stream()?);
+            let (mut x, mut y) = (other.buffer_from(&[1u32])?, other.buffer_from(&[2u32])?);
+            let graph = other.capture(|s| launch(s, &INNER, &[], &mut [x.as_mut_slice(), y.as_mut_slice()], || ()))?;
+            let (x, y) = (Arc::new(x), Arc::new(y));
+            // One of the two is the first one that the graph locks.
+            assert_eq!(while_a_call_waits(&stream, &[&x], &y, || graph.launch(&other))?, [2]);
+            assert_eq!(while_a_call_waits(&stream, &[&y], &x, || graph.launch(&other))?, [1]);
         }
         Ok(())
     })

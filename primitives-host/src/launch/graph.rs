@@ -111,8 +111,7 @@ impl Graph {
         match (&self.program, &stream.0.queue, &stream.device().backend) {
             (_, Queue::Capture(_), _) => Err(Error::Capture { call: "`Graph::launch`", advice: NO_GRAPHS }),
             (Program::Emulator(steps), Queue::Emulator(busy), Backend::Emulator(device)) => {
-                let _held = self.uses.lock()?;
-                let _turn = StreamInner::turn(busy)?;
+                let (_held, _turn) = self.uses.lock_with_turn(busy)?;
                 let _running = in_kernel::enter("launch of a graph", busy, &self.uses);
                 self.note_launch(stream);
                 steps.iter().try_for_each(|step| step(&device.options)).inspect_err(trace::fault)

@@ -22,7 +22,7 @@ use crate::launch::output_arg::OutputArg;
 use crate::memory::allocation::Allocation;
 use crate::memory::slice::{ReadArg, WriteArg, check_lengths};
 use crate::memory::uses::{Mode, Uses};
-use crate::stream::{Queue, Stream, StreamInner};
+use crate::stream::{Queue, Stream};
 use crate::{Error, Result, emulator, trace};
 
 mod info;
@@ -193,8 +193,7 @@ impl<'a> Launch<'a> {
             (Queue::Emulator(busy), Backend::Emulator(emulated)) => {
                 let _ = params;
                 let Some(launch) = self.for_emulator()? else { return Ok(()) };
-                let _held = self.uses.lock()?;
-                let _turn = StreamInner::turn(busy)?;
+                let (_held, _turn) = self.uses.lock_with_turn(busy)?;
                 let _running = in_kernel::enter(launch.kernel, busy, &self.uses);
                 device.tally.launches.add(1);
                 let _span = trace::launch(launch.kernel, launch.grid, launch.block, launch.shared_bytes, device);

@@ -1,7 +1,7 @@
 //! Allocations on a device, and the order of their uses on several streams.
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError, TryLockResult};
 
 use crate::Result;
 #[cfg(feature = "cuda")]
@@ -44,6 +44,15 @@ pub(crate) enum Held<'a> {
     },
     /// The launch on the emulator whose kernel makes the call holds the lock until it ends.
     Outside,
+}
+
+/// The guard of a lock, or `None` if another thread holds the lock.
+pub(crate) fn unless_taken<G>(guard: TryLockResult<G>) -> Option<G> {
+    match guard {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
 }
 
 /// The last uses of an allocation.
@@ -104,6 +113,20 @@ impl Allocation {
         Ok(match mode {
             Mode::Read => Held::Read { _guard: self.lock.read().unwrap_or_else(PoisonError::into_inner) },
             Mode::Write => Held::Write { _guard: self.lock.write().unwrap_or_else(PoisonError::into_inner) },
+        })
+    }
+
+    /// Locks the bytes, or returns `None` if it would wait for another thread.
+    ///
+    /// # Errors
+    /// Returns the errors of [`lock`](Self::lock).
+    pub(crate) fn try_lock(&self, mode: Mode) -> Result<Option<Held<'_>>> {
+        if let in_kernel::Access::Covered = in_kernel::access(self, mode)? {
+            return Ok(Some(Held::Outside));
+        }
+        Ok(match mode {
+            Mode::Read => unless_taken(self.lock.try_read()).map(|guard| Held::Read { _guard: guard }),
+            Mode::Write => unless_taken(self.lock.try_write()).map(|guard| Held::Write { _guard: guard }),
         })
     }
 

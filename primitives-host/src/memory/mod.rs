@@ -12,6 +12,7 @@ use primitives_gpu::Element;
 use crate::device::Backend;
 use crate::device::Device;
 use crate::emulator::allocations;
+use crate::launch::in_kernel;
 use crate::memory::written::Written;
 use crate::stream::{Queue, StreamInner};
 use crate::{Error, Result, trace};
@@ -177,7 +178,7 @@ impl Memory {
         }
         match &stream.queue {
             Queue::Emulator(busy) => {
-                let _turn = StreamInner::turn(busy)?;
+                in_kernel::check_stream(busy)?;
                 // SAFETY: inside the allocation, which nothing else uses now: the caller holds its lock, or it is new.
                 unsafe { self.host(start, len).write_bytes(0, len) };
                 self.mark(start, len);
@@ -201,7 +202,7 @@ impl Memory {
         self.device.tally.host_to_device_bytes.add(from.len());
         match &stream.queue {
             Queue::Emulator(busy) => {
-                let _turn = StreamInner::turn(busy)?;
+                in_kernel::check_stream(busy)?;
                 // SAFETY: inside the allocation, which nothing else uses now: the caller holds its lock, or it is new.
                 unsafe { self.host(start, from.len()).copy_from_nonoverlapping(from.as_ptr(), from.len()) };
                 self.mark(start, from.len());
@@ -220,7 +221,7 @@ impl Memory {
         }
         match &stream.queue {
             Queue::Emulator(busy) => {
-                let _turn = StreamInner::turn(busy)?;
+                in_kernel::check_stream(busy)?;
                 // SAFETY: inside the allocation, which nothing writes now: the caller holds its lock.
                 unsafe { self.host(start, to.len()).copy_to_nonoverlapping(to.as_mut_ptr(), to.len()) };
                 Ok(())
@@ -296,7 +297,7 @@ impl Memory {
         }
         match &stream.queue {
             Queue::Emulator(busy) => {
-                let _turn = StreamInner::turn(busy)?;
+                in_kernel::check_stream(busy)?;
                 // SAFETY: inside both allocations, whose locks the caller holds; they may be one, so the copy may overlap.
                 unsafe { self.host(start, len).copy_from(from.host(at, len), len) };
                 if let (Some(to), Some(from)) = (&self.written, &from.written) {

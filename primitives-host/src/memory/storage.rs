@@ -19,7 +19,7 @@ use crate::memory::peer;
 use crate::memory::uses::{Mode, Uses};
 pub use crate::memory::zeroed_vec;
 pub use crate::split::{Move, moves};
-use crate::stream::{Queue, Stream, StreamInner};
+use crate::stream::{Queue, Stream};
 use crate::{Buffer, BufferSlice, BufferSliceMut, Error, KernelInfo, Result, trace};
 
 /// The launch that runs on the calling thread, for other threads that compute a part of it.
@@ -345,8 +345,7 @@ pub unsafe fn run_on_host(
             Ok(())
         }),
         (Queue::Emulator(busy), Backend::Emulator(_)) => {
-            let _held = all.lock()?;
-            let _turn = StreamInner::turn(busy)?;
+            let (_held, _turn) = all.lock_with_turn(busy)?;
             let _running = in_kernel::enter(&launch, busy, &all);
             stream.device().tally.launches.add(1);
             step().inspect_err(trace::fault)

@@ -1,10 +1,10 @@
 //! The buffers that work uses, and whether it reads or writes them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::Result;
-use crate::memory::allocation::{Allocation, Held};
+use crate::memory::allocation::{Allocation, Held, unless_taken};
 use crate::stream::StreamInner;
 
 /// How work uses a buffer. A later mode includes the earlier one.
@@ -44,13 +44,40 @@ impl Uses {
         self.0.contains_key(&key(allocation))
     }
 
-    /// Locks the allocations. All work locks them in the order of the keys, and before it takes its turn on a stream or a device, so that
-    /// no two threads wait for each other.
+    /// Locks the allocations. While it waits for one of them, it holds none: the thread that it waits for may run a kernel on the emulator,
+    /// and a lane of this kernel may need the rest. All work locks its allocations before it takes its turn on a device.
     ///
     /// # Errors
     /// Returns the errors of [`Allocation::lock`].
     pub(crate) fn lock(&self) -> Result<Vec<Held<'_>>> {
-        self.0.values().map(|(allocation, mode)| allocation.lock(*mode)).collect()
+        'all: loop {
+            let mut held = Vec::with_capacity(self.0.len());
+            for (allocation, mode) in self.0.values() {
+                let Some(lock) = allocation.try_lock(*mode)? else {
+                    drop(held);
+                    drop(allocation.lock(*mode)?);
+                    continue 'all;
+                };
+                held.push(lock);
+            }
+            return Ok(held);
+        }
+    }
+
+    /// Locks the allocations and takes the turn on a stream of the emulator. While it waits for one of these, it holds none, as
+    /// [`lock`](Self::lock) does.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Allocation::lock`] and of [`StreamInner::turn`].
+    pub(crate) fn lock_with_turn<'a>(&'a self, busy: &'a Mutex<()>) -> Result<(Vec<Held<'a>>, MutexGuard<'a, ()>)> {
+        loop {
+            let held = self.lock()?;
+            if let Some(turn) = unless_taken(busy.try_lock()) {
+                return Ok((held, turn));
+            }
+            drop(held);
+            drop(StreamInner::turn(busy)?);
+        }
     }
 
     /// Orders later work on `stream` after the earlier uses of the allocations.
