@@ -12,7 +12,7 @@ use crate::memory::pinned::PinnedBuffer;
 use crate::memory::slice::{BufferSlice, BufferSliceMut, Part};
 use crate::memory::transfer::Transfer;
 use crate::memory::{Memory, Owner};
-use crate::stream::{Queue, Stream};
+use crate::stream::Stream;
 use crate::{Error, Result};
 
 /// `len` elements of device memory.
@@ -138,14 +138,11 @@ impl<T: Element> Buffer<T> {
         const { _ = T::ANY_BITS };
         let refuse = |reason: &str| Err(Error::Adoption { what: "memory", reason: reason.into() });
         let Some(bytes) = len.checked_mul(size_of::<T>()) else { return refuse("it is more than can be addressed") };
-        match &stream.0.queue {
-            Queue::Emulator(_) if !matches!(owner, Owner::Kept(_)) => {
-                return refuse("the emulator has no device memory; copy it with `Stream::buffer_from`");
-            }
-            Queue::Capture(_) => {
-                return refuse("a stream that captures has no work to order it by; adopt it on another");
-            }
-            _ => {}
+        if stream.is_capturing() {
+            return refuse("a stream that captures has no work to order it by; adopt it on another");
+        }
+        if !stream.device().is_gpu() && !matches!(owner, Owner::Kept(_)) {
+            return refuse("the emulator has no device memory; copy it with `Stream::buffer_from`");
         }
         // Of no elements, only what is kept may be anywhere.
         if bytes > 0 || !matches!(owner, Owner::Kept(_)) {

@@ -2,7 +2,7 @@
 
 use primitives_gpu::view::LaunchBounds;
 use primitives_host::__private::KernelInfo;
-use primitives_host::{Device, DriverError, Error, Result, Stream};
+use primitives_host::{Buffer, Device, DriverError, Error, Result, Stream};
 
 use crate::fake::fake;
 use crate::support::{IMAGES, KERNEL, OTHER, launch, refused, soon};
@@ -50,6 +50,9 @@ fn what_others_capture_stays_whole() -> Result<()> {
             refused(graph.launch(stream), "`Graph::launch`");
             refused(x.to_vec(), "`Buffer::copy_to`");
             refused(x.copy_from(&[1; 10]), "`Buffer::copy_from`");
+            // SAFETY: nothing is adopted.
+            let adopted = unsafe { Buffer::<u32>::from_raw_borrowed(stream, 256, 1) };
+            assert!(matches!(adopted, Err(Error::Adoption { .. })));
             refused(launch(&other, &KERNEL, &[&z], &mut []), "after its end");
             assert_eq!(stream.buffer_uninit::<u32>(0)?.len(), 0);
             // In whose order could it be freed?
