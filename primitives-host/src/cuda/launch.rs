@@ -45,16 +45,7 @@ impl<'p> KernelCall<'p> {
                 limit: kernel.max_threads as u64,
             });
         }
-        let shared_limit = context.limits().shared_bytes - kernel.own_shared;
-        if shared_bytes > shared_limit {
-            return Err(Error::LaunchLimit {
-                kernel: info.name().into(),
-                device: context.label().into(),
-                what: "shared memory in bytes, beside what a kernel that can panic needs itself,",
-                asked: shared_bytes as u64,
-                limit: shared_limit as u64,
-            });
-        }
+        context.check_shared(info, &kernel, shared_bytes)?;
         // PTX has no zero-sized parameters: close the gaps.
         let mut kept = 0;
         for at in 0..params.len() {

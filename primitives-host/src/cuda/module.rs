@@ -215,6 +215,21 @@ impl Context {
         format!("{}.{}", version / 1000, version % 1000 / 10)
     }
 
+    /// Returns an error if a launch asks for more shared memory than the kernel leaves.
+    pub(super) fn check_shared(&self, info: &KernelInfo, kernel: &LoadedKernel, shared: usize) -> Result<()> {
+        let limit = self.limits().shared_bytes.saturating_sub(kernel.own_shared);
+        if shared <= limit {
+            return Ok(());
+        }
+        Err(Error::LaunchLimit {
+            kernel: info.name().into(),
+            device: self.label().into(),
+            what: "shared memory in bytes, beside what a kernel that can panic needs itself,",
+            asked: shared as u64,
+            limit: limit as u64,
+        })
+    }
+
     /// The block size for a one-dimensional launch that has `tiles(threads)` blocks of that many threads.
     ///
     /// Of the sizes that keep most threads of the device busy, the largest that leaves every multiprocessor several blocks:
@@ -228,6 +243,12 @@ impl Context {
         tiles: impl Fn(u32) -> usize,
     ) -> Result<u32> {
         const BLOCKS_EACH: usize = 4;
+        // Without room for a block, there is no best one.
+        self.check_shared(info, kernel, shared)?;
+        // Its largest block is smaller than all sizes that are considered.
+        if kernel.max_threads < BLOCK_SIZES[0] {
+            return Ok(kernel.max_threads);
+        }
         let cached = kernel.best_blocks.load(Ordering::Relaxed);
         let sizes = if cached != 0 && cached >> 32 == shared as u64 {
             cached as u32

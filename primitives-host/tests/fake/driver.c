@@ -26,6 +26,7 @@ static int devices = 1, peer_access = 1, refused = -1, full = -1, allocated;
 static __thread void *current;
 static uint32_t number_of_kernel;
 static int next_fill, next_copy, next_pool, first_held_event = 1 << 30;
+static int own_shared, most_threads = 1024;
 static __thread int contexts_on_stack;
 
 #define MISTAKE(code)                                                                          \
@@ -297,21 +298,22 @@ int cuModuleGetGlobal_v2(void **address, size_t *bytes, void *m, const char *nam
     *address = &number_of_kernel;
     return *bytes = 4, m != &module;
 }
-int cuFuncGetAttribute(int *value, int attribute, void *f) { return *value = attribute == 0 ? 1024 : 0, f != &function; }
+int cuFuncGetAttribute(int *value, int attribute, void *f) {
+    return *value = attribute == 0 ? most_threads : attribute == 1 ? own_shared : 0, f != &function;
+}
 int cuFuncSetAttribute(void *f, int attribute, int value) {
     if (attribute == 9)
         NOTE("carveout %d\n", value);
     return f != &function;
 }
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *f, int threads, size_t shared) {
-    (void)shared;
-    return *blocks = 2048 / threads, f != &function;
+    return *blocks = shared + own_shared > 232448 ? 0 : 2048 / threads, f != &function;
 }
 int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, stream *s, void **parameters, void **extra) {
-    (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)parameters, (void)extra;
+    (void)gx, (void)gy, (void)gz, (void)by, (void)bz, (void)shared, (void)parameters, (void)extra;
     NOTE("launch s%d\n", of(s)->number);
-    return f != &function;
+    return f != &function || bx > (unsigned)most_threads;
 }
 /* As `cuda.h` has them. */
 typedef struct {
@@ -393,6 +395,9 @@ void fake_hold_copies(int hold) { hold_copies = hold; }
 void fake_next_fill(int code) { next_fill = code; }
 void fake_next_copy(int code) { next_copy = code; }
 void fake_next_pool(int code) { next_pool = code; }
+/* The shared memory that kernels which are loaded from now on have themselves, and the most threads of their blocks. */
+void fake_own_shared(int bytes) { own_shared = bytes; }
+void fake_most_threads(int threads) { most_threads = threads; }
 /* Of the events that are made from now on, streams come to so many, and to no others; to all if it is negative. */
 void fake_hold_events(int after) { first_held_event = after < 0 ? 1 << 30 : events + after + 1; }
 /* A context that is not the primary one. */

@@ -1,8 +1,10 @@
 //! What the runtime refuses while others capture, and what the driver refuses.
 
+use std::ptr::null_mut;
+
 use primitives_gpu::view::LaunchBounds;
-use primitives_host::__private::KernelInfo;
-use primitives_host::{Buffer, Device, DriverError, Error, Result, Stream};
+use primitives_host::__private::{KernelInfo, Launch};
+use primitives_host::{Buffer, Device, Dims, DriverError, Error, Result, Stream};
 
 use crate::fake::fake;
 use crate::support::{IMAGES, KERNEL, OTHER, launch, refused, soon};
@@ -105,4 +107,41 @@ fn codes_that_are_newer_than_the_bindings_keep_their_names() -> Result<()> {
     }
     assert_eq!(stream.buffer_zeroed::<u32>(1)?.to_vec()?, [0]);
     Ok(())
+}
+
+/// Launches a kernel over items, in blocks of any size.
+fn launch_items(stream: &Stream, info: &'static KernelInfo, shared_bytes: usize) -> Result<()> {
+    let dims = Dims::for_items(1000).shared_bytes(shared_bytes);
+    // SAFETY: the driver runs nothing, and the kernel has no parameters.
+    unsafe { Launch::new(stream, info, dims).run(&mut [null_mut()], |_| unreachable!("on a GPU")) }
+}
+
+#[test]
+fn shared_memory_that_leaves_no_room_for_the_kernels_own_is_named() -> Result<()> {
+    static LARGE: KernelInfo = KernelInfo::new("large", "large", IMAGES, 0, 0, LaunchBounds::NONE);
+    let (fake, _turn) = fake();
+    let device = Device::gpu()?;
+    let (stream, most) = (device.stream()?, device.properties().max_shared_bytes);
+    fake.set("fake_own_shared", 16);
+    let result = launch_items(&stream, &LARGE, most);
+    fake.set("fake_own_shared", 0);
+    match result {
+        Err(Error::LaunchLimit { what, asked, limit, .. }) => {
+            assert!(what.starts_with("shared memory in bytes"), "{what}");
+            assert_eq!((asked, limit), (most as u64, most as u64 - 16));
+        }
+        other => panic!("{other:?}"),
+    }
+    launch_items(&stream, &LARGE, most - 16)
+}
+
+#[test]
+fn a_kernel_of_few_threads_is_launched_over_items() -> Result<()> {
+    static SMALL: KernelInfo = KernelInfo::new("small", "small", IMAGES, 0, 0, LaunchBounds::new([0; 3], 16, 0));
+    let (fake, _turn) = fake();
+    let stream = Device::gpu()?.stream()?;
+    fake.set("fake_most_threads", 16);
+    let result = launch_items(&stream, &SMALL, 0);
+    fake.set("fake_most_threads", 1024);
+    result
 }
