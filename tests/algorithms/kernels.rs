@@ -139,6 +139,30 @@ impl UnaryFn<Twelve> for Even {
     }
 }
 
+/// A number that is compared by a quotient. A comparison with 0 is a fault.
+#[derive(Clone, Copy, Debug, Element)]
+#[repr(transparent)]
+pub struct Divisor(pub u32);
+
+impl PartialEq for Divisor {
+    #[inline(always)]
+    fn eq(&self, other: &Self) -> bool {
+        100u32.divide(self.0) == 100u32.divide(other.0)
+    }
+}
+
+/// Returns whether 100 divided by a number is more than 15. The number 0 is a fault.
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct FewTimes;
+
+impl UnaryFn<u32> for FewTimes {
+    type Output = bool;
+    #[inline(always)]
+    fn apply(&self, x: u32) -> bool {
+        100u32.divide(x) > 15
+    }
+}
+
 /// Returns the quotient and the remainder by ten.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct ByTen;
@@ -360,6 +384,7 @@ instantiate!(
     kernel_primitives::algorithms::exclusive_scan<Map<u32>, Compose>,
     kernel_primitives::algorithms::inclusive_scan_by_key<u32, input::Map<Span<u32>, Times<10>>, AddEach>,
     kernel_primitives::algorithms::inclusive_scan_by_key<u32, Map<u32>, Compose>,
+    kernel_primitives::algorithms::inclusive_scan_by_key<Divisor, u32, Add>,
     kernel_primitives::algorithms::exclusive_scan_by_key<u32, Map<u32>, Compose>,
     kernel_primitives::algorithms::segmented_inclusive_scan<Map<u32>, u64, Compose>,
     kernel_primitives::algorithms::segmented_exclusive_scan<Map<u32>, u64, Compose>,
@@ -388,6 +413,8 @@ instantiate!(
     kernel_primitives::algorithms::segmented_reduce<u8, u32, Moments<true>>,
     kernel_primitives::algorithms::reduce_by_key<u32, Map<u32>, Compose>,
     kernel_primitives::algorithms::reduce_by_key<[u64; 5], u32, Add>,
+    kernel_primitives::algorithms::reduce_by_key<Divisor, u32, Add>,
+    kernel_primitives::algorithms::run_length_encode<Divisor, u32>,
     kernel_primitives::algorithms::run_length_encode<u8, u8>,
     kernel_primitives::algorithms::run_length_encode<f16, f32>
 );
@@ -421,8 +448,11 @@ instantiate!(
 );
 instantiate!(
     kernel_primitives::algorithms::select_if<Twelve, Even>,
+    kernel_primitives::algorithms::select_if<u32, FewTimes>,
+    kernel_primitives::algorithms::partition<u32, FewTimes>,
     kernel_primitives::algorithms::select_flagged<u32, i32>,
     kernel_primitives::algorithms::select_flagged<Counting<u64>, bool>,
+    kernel_primitives::algorithms::unique<Divisor>,
     kernel_primitives::algorithms::unique_by_key<u64, Counting<u64>>,
     kernel_primitives::algorithms::histogram_even<i8, u64>,
     kernel_primitives::algorithms::histogram_even<Strided<Span<u16>>, u32>,

@@ -6,7 +6,7 @@ use kernel_primitives::input::counting;
 use kernel_primitives::{Error, Result};
 
 use crate::LENGTHS;
-use crate::kernels::{Even, Twelve};
+use crate::kernels::{Even, FewTimes, Twelve};
 use crate::support::{stream, streams, values};
 
 #[test]
@@ -117,6 +117,28 @@ fn a_partition_has_both_and_a_stable_one_in_order_sanitize() -> Result<()> {
             kept.extend(others.iter().rev());
             let found = out.to_vec()?;
             assert_eq!((found[0], &found[1..=len], found[len + 1]), (77, &kept[..], 77));
+        }
+    }
+    Ok(())
+}
+
+/// The input does not fill its tiles. A slice from the second item is not aligned, so its first tile begins before it.
+#[test]
+fn predicates_get_only_items_of_the_input() -> Result<()> {
+    let stream = stream()?;
+    for len in [1, 3, 1000, 40_001] {
+        let host: Vec<u32> = (0..=len).map(|i| 1 + i % 9).collect();
+        let buffer = stream.buffer_from(&host)?;
+        for skip in [0, 1] {
+            let (x, host) = (buffer.slice(skip..)?, &host[skip..]);
+            let (kept, others): (Vec<u32>, Vec<u32>) = host.iter().partition(|&&x| 100 / x > 15);
+            let (mut out, mut count) = (stream.buffer_zeroed::<u32>(host.len())?, stream.buffer_zeroed::<u64>(1)?);
+            select_if(&stream, x, FewTimes, &mut out, &mut count)?;
+            assert_eq!((&out.to_vec()?[..kept.len()], &count.to_vec()?[..]), (&kept[..], &[kept.len() as u64][..]));
+            stable_partition(&stream, x, FewTimes, &mut out, &mut count)?;
+            assert_eq!((out.to_vec()?, count.to_vec()?), ([&kept[..], &others].concat(), vec![kept.len() as u64]));
+            partition(&stream, x, FewTimes, &mut out, &mut count)?;
+            assert_eq!((&out.to_vec()?[..kept.len()], &count.to_vec()?[..]), (&kept[..], &[kept.len() as u64][..]));
         }
     }
     Ok(())

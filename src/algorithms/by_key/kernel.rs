@@ -14,7 +14,7 @@ use crate::algorithms::tile::by_vector;
 use crate::algorithms::tile::runs::{Heads, LIST, Marks, RUN_BYTES, RunTile, RunTiles, mark, stage};
 use crate::algorithms::tile::staged::STAGE_THREADS;
 use crate::algorithms::tile::staged::STAGE_WARPS;
-use crate::algorithms::tile::warps::WarpStorage;
+use crate::algorithms::tile::warps::{WarpStorage, any_item};
 
 /// The number of vectors of keys of a thread that are in flight at a time.
 const AHEAD: usize = 9;
@@ -180,8 +180,8 @@ where
         let lane = cx.lane() as usize;
         let part = (first, WARP as usize * vectors * N);
         // SAFETY: the warp's part of shared memory; it waits before it reads.
-        unsafe { by_vector!(V, stage::<V; VECTOR>(cx, values, part, (in_values, place), op.identity())) };
-        let earlier = keys.get(first.wrapping_sub(1)).unwrap_or(K::Item::ZERO);
+        unsafe { by_vector!(V, stage::<V; VECTOR>(cx, values, part, (in_values, place), || op.identity())) };
+        let earlier = keys.get(first.wrapping_sub(1)).unwrap_or_else(|| any_item(keys));
         mark::<K, N, AHEAD>(keys, first, vectors, &mut Marks { cx, heads, first: first_vector + lane, earlier });
         values.wait_for_copies();
         cx.sync_warp(FULL_MASK);

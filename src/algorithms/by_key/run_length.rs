@@ -14,7 +14,7 @@ use crate::algorithms::tile::by_vector;
 use crate::algorithms::tile::runs::{Heads, LIST, RUN_BYTES, RunTile, RunTiles, stage, with_most};
 use crate::algorithms::tile::staged::STAGE_THREADS;
 use crate::algorithms::tile::staged::STAGE_WARPS;
-use crate::algorithms::tile::warps::WarpStorage;
+use crate::algorithms::tile::warps::{WarpStorage, any_item};
 
 /// The shared memory of a tile: its keys; a bit for each item, which says whether it begins a run; and the runs that warps write together.
 pub struct RunLengthItems<K>(PhantomData<K>);
@@ -92,12 +92,12 @@ pub fn run_length_tiles<K, L>(
     let first = tile * (STAGE_THREADS * items) + place;
     let own = cx.lane() as usize * items;
     let has = keys.len().saturating_sub(first + own).min(items);
-    let earlier = keys.get(first.wrapping_sub(1)).unwrap_or(K::Item::ZERO);
+    let earlier = keys.get(first.wrapping_sub(1)).unwrap_or_else(|| any_item(keys));
     // SAFETY: the warp's part of shared memory; it waits before it reads.
     let found = unsafe {
         with_most!(items, RunLengthItems::<K>::ITEMS, {
             let part = (first, WARP as usize * items);
-            by_vector!(K, stage::<K; VECTOR>(cx, keys, part, (in_keys, place), K::Item::ZERO))
+            by_vector!(K, stage::<K; VECTOR>(cx, keys, part, (in_keys, place), || any_item(keys)))
         });
         keys.wait_for_copies();
         cx.sync_warp(FULL_MASK);

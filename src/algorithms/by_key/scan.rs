@@ -8,6 +8,7 @@ use kernel_primitives::prelude::*;
 use crate::algorithms::scan::kernel::SCAN_THREADS;
 use crate::algorithms::tile::runs::{Marks, mark};
 use crate::algorithms::tile::scan_runs::{MarkedPart, RunScan, Runs, ScanByKeyItems};
+use crate::algorithms::tile::warps::any_item;
 
 /// The number of vectors of keys of a thread that are in flight at a time.
 const AHEAD: usize = 13;
@@ -62,7 +63,7 @@ impl<K: Source<Item: Element + PartialEq>> Runs for Keys<'_, K> {
 
     fn mark<const N: usize, const STAGED: usize>(self, part: MarkedPart) {
         let MarkedPart { cx, start, heads, first_vector, .. } = part;
-        let earlier = self.0.get(start.wrapping_sub(1)).unwrap_or(K::Item::ZERO);
+        let earlier = self.0.get(start.wrapping_sub(1)).unwrap_or_else(|| any_item(self.0));
         let mut marks = Marks { cx, heads, first: first_vector + cx.lane() as usize, earlier };
         mark::<K, N, AHEAD>(self.0, start, STAGED, &mut marks);
     }

@@ -9,7 +9,7 @@ use kernel_primitives::simt::WARP;
 
 use crate::algorithms::tile::staged::STAGE_THREADS;
 use crate::algorithms::tile::staged::STAGE_WARPS;
-use crate::algorithms::tile::warps::{WarpStorage, announce, differing, prefix, put_by_warp};
+use crate::algorithms::tile::warps::{WarpStorage, announce, any_item, differing, prefix, put_by_warp};
 
 /// The bytes of a block's shared memory for a tile and its bits. A multiprocessor has four such blocks. The time of a tile is mostly its
 /// wait for the tiles before, so tiles should be large.
@@ -103,7 +103,10 @@ pub(crate) fn mark<K, const N: usize, const AHEAD: usize>(
     // SAFETY: inside, if all of the part is.
     let vector = |v: usize| -> [K::Item; N] { unsafe { keys.vector_inside(at(v)) } };
     let vector_or_less = |v: usize| -> [K::Item; N] {
-        let each = || core::array::from_fn(|i| keys.get(at(v) + i).unwrap_or(K::Item::ZERO));
+        let each = || {
+            let other = any_item(keys);
+            core::array::from_fn(|i| keys.get(at(v) + i).unwrap_or(other))
+        };
         keys.items(at(v)).unwrap_or_else(each)
     };
     let mut put = |v: usize, items: &[K::Item; N]| {
@@ -292,7 +295,7 @@ fn by_warp<T: Element, R: Reducer<T> + Copy>(
 }
 
 /// Begins to copy the `len` items from `first` to a place in shared memory, by contiguous vectors of `N` items of the warp's lanes. Where
-/// the input has no items, it writes `other`.
+/// the input has no items, it writes what `other` returns.
 ///
 /// # Safety
 /// The array has the places, in vectors of its own, and nobody else accesses them until the warp has waited.
@@ -301,7 +304,7 @@ pub(crate) unsafe fn stage<S: Source<Item: Element>, const N: usize>(
     x: Input<S>,
     (first, len): (usize, usize),
     (to, place): (SharedArray<'_, S::Item>, usize),
-    other: S::Item,
+    other: impl Fn() -> S::Item,
 ) {
     let is_whole = x.len().saturating_sub(first) >= len && x.is_aligned::<N>(first);
     let vectors = (0..len.div_ceil(WARP as usize * N)).map(|v| (v * WARP as usize + cx.lane() as usize) * N);
@@ -316,7 +319,7 @@ pub(crate) unsafe fn stage<S: Source<Item: Element>, const N: usize>(
             for at in vectors {
                 if !x.copy::<N>(first + at, to, place + at) {
                     for i in 0..N {
-                        to.store(place + at + i, x.get(first + at + i).unwrap_or(other));
+                        to.store(place + at + i, x.get(first + at + i).unwrap_or_else(&other));
                     }
                 }
             }

@@ -7,7 +7,7 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
 
-use crate::algorithms::tile::warps::{copy_out, differing};
+use crate::algorithms::tile::warps::{any_item, copy_out, differing};
 
 /// The number of threads of a block of the kernels that select.
 pub const STAGE_THREADS: usize = 128;
@@ -183,7 +183,7 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         has
     }
 
-    /// Begins to copy the part to shared memory, with zeros where the input has no items.
+    /// Begins to copy the part to shared memory, with [any item](any_item) where the input has none.
     ///
     /// # Safety
     /// The array has a place for each item of the tile; nobody else accesses the part until the warp has [waited](Self::wait).
@@ -202,7 +202,7 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
                     let at = v * Self::ROUND + own;
                     if !x.copy::<N>(self.index(at), to, (self.place + at) as usize) {
                         for i in 0..N as u32 {
-                            let item = x.get(self.index(at + i)).unwrap_or(S::Item::ZERO);
+                            let item = x.get(self.index(at + i)).unwrap_or_else(|| any_item(x));
                             to.store((self.place + at + i) as usize, item);
                         }
                     }
@@ -229,8 +229,8 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     }
 
     /// Returns the number of items in the warp's part that are kept. All lanes call `keeps` together, round by round, each with a vector
-    /// and the place of its first item. They also call it with items that the input does not have. `keeps` returns bits, and the first item
-    /// has the lowest one.
+    /// and the place of its first item. A place without an item of the input has [any item](any_item). `keeps` returns bits, and the first
+    /// item has the lowest one.
     ///
     /// # Safety
     /// The part was staged, and nobody writes it meanwhile.
@@ -466,7 +466,7 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     ) -> impl FnMut(&[S::Item; N], u32) -> u32 + use<'k, S, N, TOGETHER> {
         let (cx, beginning) = (self.cx, self.beginning());
         // This is the last lane's item of the round before. In the first round, it is the item before the part.
-        let mut earlier = x.get(self.start.wrapping_sub(1)).unwrap_or(S::Item::ZERO);
+        let mut earlier = x.get(self.start.wrapping_sub(1)).unwrap_or_else(|| any_item(x));
         move |items, at| {
             let mut heads = differing(cx, &mut earlier, items);
             for i in 0..N as u32 {

@@ -3,6 +3,7 @@
 use core::marker::PhantomData;
 
 use kernel_primitives::grid::Chain;
+use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
@@ -99,6 +100,14 @@ pub(crate) unsafe fn copy_out<T: Element, const AHEAD: usize>(
         unsafe { out.write_unchecked(first + at as usize, item(at)) };
         at += threads;
     }
+}
+
+/// Returns an item of the input, for a place where the input has none. So predicates and comparisons get only items of the input. If the
+/// input is empty, the item is zero.
+#[inline(always)]
+#[track_caller]
+pub(crate) fn any_item<S: Source<Item: Element>>(x: Input<S>) -> S::Item {
+    x.get(0).unwrap_or(S::Item::ZERO)
 }
 
 /// Returns which items of a vector differ from the item before. The first item has the lowest bit. The vectors of a warp's lanes are

@@ -2,14 +2,14 @@
 
 use kernel_primitives::algorithms::{
     Parameter, Run, Tuning, Workspace, exclusive_scan_by_key, inclusive_scan_by_key, reduce_by_key, run_length_encode,
-    segmented_exclusive_scan, segmented_inclusive_scan,
+    segmented_exclusive_scan, segmented_inclusive_scan, unique,
 };
 use kernel_primitives::functor::{Add, BinaryFn, Max};
 use kernel_primitives::input::map;
 use kernel_primitives::{Error, Result, f16};
 
 use crate::LENGTHS;
-use crate::kernels::{AddEach, Compose, Map, Times};
+use crate::kernels::{AddEach, Compose, Divisor, Map, Times};
 use crate::runs::{Runs, lengths, repeated};
 use crate::segments::segmented::tiles;
 use crate::support::{stream, streams, values};
@@ -380,6 +380,34 @@ fn sums_by_key_keep_a_negative_zero_sanitize() -> Result<()> {
         let mut count = stream.buffer_zeroed::<u64>(1)?;
         reduce_by_key(&stream, &keys, &x, Add, &mut found, &mut sums, &mut count)?;
         assert!(all(sums.to_vec()?[..len.div_ceil(run)].to_vec(), -0.0), "runs of {len} items");
+    }
+    Ok(())
+}
+
+/// The first item has no item before it, and the last tile ends after the input. A slice from the second key is not aligned.
+#[test]
+fn keys_are_compared_only_with_keys_of_the_input() -> Result<()> {
+    let stream = stream()?;
+    for len in [0, 1, 1000, 40_001] {
+        let host: Vec<Divisor> = (0..=len).map(|i| Divisor(1 + i / 3 % 9)).collect();
+        let buffer = stream.buffer_from(&host)?;
+        for skip in [0, 1] {
+            let (keys, host) = (buffer.slice(skip..)?, &host[skip..]);
+            let lengths: Vec<u32> = host.chunk_by(|a, b| a == b).map(|run| run.len() as u32).collect();
+            let (runs, counted) = (lengths.len(), [lengths.len() as u64]);
+            let ones = stream.buffer_from(&vec![1u32; host.len()])?;
+            let mut found = stream.buffer_zeroed::<Divisor>(host.len())?;
+            let (mut out, mut count) = (stream.buffer_zeroed::<u32>(host.len())?, stream.buffer_zeroed::<u64>(1)?);
+
+            unique(&stream, keys, &mut found, &mut count)?;
+            assert_eq!(count.to_vec()?, counted);
+            run_length_encode(&stream, keys, &mut found, &mut out, &mut count)?;
+            assert_eq!((count.to_vec()?, &out.to_vec()?[..runs]), (counted.to_vec(), &lengths[..]));
+            reduce_by_key(&stream, keys, &ones, Add, &mut found, &mut out, &mut count)?;
+            assert_eq!((count.to_vec()?, &out.to_vec()?[..runs]), (counted.to_vec(), &lengths[..]));
+            inclusive_scan_by_key(&stream, keys, &ones, Add, &mut out)?;
+            assert!(out.to_vec()?.into_iter().eq(lengths.iter().flat_map(|&len| 1..=len)));
+        }
     }
     Ok(())
 }
