@@ -12,7 +12,8 @@ use kernel_primitives::grid::Chain;
 use kernel_primitives::{Device, Diagnosis, EmulatorOptions, Error, Result};
 
 use crate::kernels::{
-    Compose, Map, prefixes_after_others, prefixes_of_tiles, prefixes_since_a_head, total_of_tiles, truths_of_a_tile,
+    Compose, Map, prefixes_after_others, prefixes_of_tiles, prefixes_since_a_head, tiles_of_nothing, total_of_tiles,
+    truths_of_a_tile,
 };
 use crate::support::{stream, values};
 
@@ -223,6 +224,17 @@ fn a_capture_after_a_call_finds_memory() -> Result<()> {
         inclusive_scan(Run::on(&stream).with(&mut workspace), &x, Add, &mut out)?;
         assert!(out.to_vec()?.into_iter().eq(1..=50_000));
     }
+    Ok(())
+}
+
+/// A value without a size takes no words, so its chain has fewer words than tiles.
+#[test]
+fn a_chain_of_values_without_a_size_has_one_word() -> Result<()> {
+    let stream = stream()?;
+    let words = Chain::<[u32; 0]>::words(5);
+    let (mut out, mut chain) = (stream.buffer_zeroed::<u32>(5)?, stream.buffer_zeroed::<u64>(words)?);
+    tiles_of_nothing::launch(&stream, (5, 32), &mut out, &mut chain)?;
+    assert_eq!((words, out.to_vec()?), (1, vec![1, 2, 3, 4, 5]));
     Ok(())
 }
 

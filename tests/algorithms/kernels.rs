@@ -323,6 +323,25 @@ pub fn truths_of_a_tile(cx: Block, mut out: GlobalMut<[bool; 4], PerBlock>, chai
     out.store(Chain::new(cx, &chain, 2).prefix(1, [true; 4], &FirstTruth));
 }
 
+/// Announces values without a size. Each block has a tile, and writes the tile's number plus one.
+#[kernel]
+pub fn tiles_of_nothing(
+    cx: Block,
+    mut out: GlobalMut<u32, PerBlock>,
+    chain: GlobalMut<u64, Atomic>,
+    mut word: Shared<[u64; 1]>,
+) {
+    let chain = Chain::<[u32; 0]>::new(cx, &chain, cx.grid_blocks());
+    let tile = chain.take_tile(&mut word);
+    if cx.warp() == 0 {
+        chain.announce(tile, []);
+        if cx.lane() == 0 {
+            // SAFETY: only this block has the tile.
+            unsafe { out.write(tile, tile as u32 + 1) };
+        }
+    }
+}
+
 /// Computes the sum of all items. Each block has one item.
 #[kernel]
 pub fn total_of_tiles(
