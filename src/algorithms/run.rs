@@ -76,11 +76,17 @@ impl<'a> Run<'a> {
     /// Returns the number of items of an input, or an error if it is larger than any device can process.
     pub(super) fn items<S: Source>(&self, algorithm: &str, x: &impl InputArg<S>) -> Result<usize> {
         let len = x.items();
-        if len <= MOST_ITEMS {
-            return Ok(len);
+        self.check_items(algorithm, len, MOST_ITEMS)?;
+        Ok(len)
+    }
+
+    /// Returns an error if there are more items than the algorithm can process.
+    pub(super) fn check_items(&self, algorithm: &str, len: usize, most: usize) -> Result<()> {
+        if len <= most {
+            return Ok(());
         }
         let (kernel, device) = (algorithm.into(), self.stream.device().to_string());
-        let (what, asked, limit) = ("the number of items", len as u64, MOST_ITEMS as u64);
+        let (what, asked, limit) = ("the number of items", len as u64, most as u64);
         Err(Error::LaunchLimit { kernel, device, what, asked, limit })
     }
 

@@ -55,8 +55,8 @@ algorithm! {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::TooFew`] if there are fewer than `k` items, [`Error::LengthMismatch`] if `out` is shorter than `k`, and the errors of a
-/// launch and of an allocation.
+/// Returns [`Error::TooFew`] if there are fewer than `k` items, [`Error::LengthMismatch`] if `out` is shorter than `k`,
+/// [`Error::LaunchLimit`] if there are more than 2^44 items and `k` is at most 1024, and the errors of a launch and of an allocation.
 pub fn top_k<'a, 'o, I, S, O, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
@@ -83,7 +83,7 @@ where
     if k > device::TOP_K_MOST {
         return first_of((sort, splits, merge), run, x, order, out);
     }
-    let shares = Shares::of(&run, len, size_of::<S::Item>())?;
+    let shares = Shares::of(&run, "top_k", len, size_of::<S::Item>())?;
     let found = if shares.blocks > 1 { shares.blocks * k } else { 0 };
     let mut memory = run.memory(&[Scratch::<S::Item>::bytes(found), 0])?;
     let mut parts = memory.parts();
@@ -190,7 +190,7 @@ where
     if k > device::TOP_K_MOST {
         return first_of_pairs((sort, splits, merge), run, keys, values, order, (out, values_out));
     }
-    let shares = Shares::of(&run, len, size_of::<S::Item>())?;
+    let shares = Shares::of(&run, "top_k_pairs", len, size_of::<S::Item>())?;
     let found = shares.blocks * k;
     let mut memory = run.memory(&[Scratch::<S::Item>::bytes(found), bytes_of::<u64>(found)])?;
     let mut parts = memory.parts();
@@ -244,10 +244,14 @@ struct Shares {
 /// The largest number of tiles of a block, which counts its items in 32 bits.
 const MOST_OF_BLOCK: usize = 1 << 20;
 
+/// The largest number of items of all blocks.
+const MOST_ITEMS: usize = device::TOP_K_BLOCKS * MOST_OF_BLOCK * device::TOP_K_TILE;
+
 impl Shares {
     /// The shares of `len` keys of `bytes` bytes.
-    fn of(run: &Run<'_>, len: usize, bytes: usize) -> Result<Self> {
+    fn of(run: &Run<'_>, algorithm: &str, len: usize, bytes: usize) -> Result<Self> {
         const { assert!(device::TOP_K_TILE >= device::TOP_K_MOST, "two tiles have as many items as are found") };
+        run.check_items(algorithm, len, MOST_ITEMS)?;
         let tiles = len.div_ceil(device::TOP_K_TILE);
         let few = run.tuning(Parameter::TopKTiles, bytes)?;
         let most =
@@ -270,14 +274,27 @@ mod tests {
     #[test]
     fn a_block_has_no_more_items_than_32_bits_number() -> Result<()> {
         let stream = Device::emulator().stream()?;
-        for len in [1, 1 << 31, (1 << 31) + 1, (1 << 32) - 1, 1 << 32, (1 << 40) + 12_345, 1 << 48] {
+        for len in [1, 1 << 31, (1 << 31) + 1, (1 << 32) - 1, 1 << 32, (1 << 40) + 12_345, 1 << 44] {
             for bytes in [1, 4, 8] {
-                let Shares { blocks, tiles, more } = Shares::of(&Run::on(&stream), len, bytes)?;
+                let Shares { blocks, tiles, more } = Shares::of(&Run::on(&stream), "top_k", len, bytes)?;
                 let most = tiles + (more > 0) as usize;
                 assert!(most * device::TOP_K_TILE <= 1 << 31, "{len} items: {most} tiles, {blocks} blocks");
-                assert!(more < blocks && u32::try_from(blocks).is_ok());
+                assert!(more < blocks && blocks <= device::TOP_K_BLOCKS, "{len} items: {blocks} blocks");
                 assert_eq!(blocks * tiles + more, len.div_ceil(device::TOP_K_TILE));
             }
+        }
+        Ok(())
+    }
+
+    /// The last launch looks at the keys of a limited number of blocks.
+    #[test]
+    fn more_items_than_all_blocks_can_number_are_refused() -> Result<()> {
+        let stream = Device::emulator().stream()?;
+        for len in [(1 << 44) + 1, 1 << 45, 1 << 48] {
+            let Err(error) = Shares::of(&Run::on(&stream), "top_k", len, 4) else { panic!("{len} items") };
+            let Error::LaunchLimit { kernel, what, asked, limit, .. } = &error else { panic!("{error}") };
+            assert_eq!((&kernel[..], *what), ("top_k", "the number of items"));
+            assert_eq!((*asked, *limit), (len as u64, 1 << 44));
         }
         Ok(())
     }
