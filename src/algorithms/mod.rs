@@ -30,8 +30,9 @@
 //! | [`inclusive_scan_by_key`], [`exclusive_scan_by_key`] | a scan that starts again with each run |
 //!
 //! **Memory.** An algorithm takes its temporary memory from the stream's pool, and gives it back; no thread waits for that. A [`Workspace`]
-//! keeps the memory from call to call instead. A graph cannot allocate memory. So a capture needs a workspace that was used before for a
-//! call with at least as many items, unless the algorithm needs no memory for that number of items.
+//! keeps the memory from call to call instead. A graph cannot allocate memory. So a capture needs a workspace that was used before for the
+//! same call with inputs of the same lengths, or that is [large enough](Workspace::with_capacity), unless the algorithm needs no memory for
+//! these lengths. A call with fewer items may need more memory.
 //!
 //! **Lengths.** An input has up to 2^48 items, even if it is computed. If it has more, each algorithm returns
 //! [`Error::LaunchLimit`](crate::Error::LaunchLimit).

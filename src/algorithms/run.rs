@@ -141,8 +141,8 @@ impl<'a> Run<'a> {
             // Each launch of a graph would have the same number.
             Some(workspace) if 0 < words && words <= Workspace::CHAIN && !stream.is_capturing() => {
                 workspace.check_device(stream)?;
-                // A capture will need this memory.
-                workspace.at_least(stream, (words * size_of::<u64>()).next_multiple_of(ALIGN))?;
+                // A capture will need this memory. A capture with fewer items may need more of it, because it may have more tiles.
+                workspace.at_least(stream, Workspace::CHAIN * size_of::<u64>())?;
                 workspace.chain(stream, words).map(Ok)
             }
             _ => Ok(Err(self)),
@@ -315,7 +315,8 @@ impl<T: Element> Drop for OwnScratch<'_, T> {
 /// 36 KiB of it are for algorithms that chain the tiles of their blocks ([`grid`](crate::grid)): reductions, scans, selections and others.
 /// That is enough for all blocks of a reduction, for 4000 tiles of a scan of four-byte items, or for 1000 tiles of a reduction by key.
 /// Outside captures, this memory is cleared once instead of once a call. The smaller the input, the larger the share of the time that this
-/// saves.
+/// saves. Captures cannot use it. So the first of these calls also makes room for the chains of captures, which is 36 KiB of the
+/// [capacity](Self::capacity).
 ///
 /// Calls on several streams of one device may share a workspace: the later call then waits for the earlier one. A workspace stays usable
 /// after a call that fails. A graph that was captured with a workspace also uses its memory, but does not borrow it. Do not launch such a

@@ -227,6 +227,26 @@ fn a_capture_after_a_call_finds_memory() -> Result<()> {
     Ok(())
 }
 
+/// Fewer items may have more tiles.
+#[test]
+fn a_capture_after_a_call_with_more_items_finds_memory() -> Result<()> {
+    const MORE: usize = 140_000;
+    const FEWER: usize = 131_069;
+    let stream = stream()?;
+    let x = stream.buffer_from(&vec![1u32; MORE])?;
+    let mut out = stream.buffer_zeroed::<u32>(MORE)?;
+    let mut workspace = Workspace::new();
+    inclusive_scan(Run::on(&stream).with(&mut workspace), &x, Add, &mut out)?;
+    let graph = stream.capture(|stream| {
+        let run = Run::on(stream).with(&mut workspace);
+        inclusive_scan(run, x.slice(..FEWER)?, Add, out.slice_mut(..FEWER)?)
+    })?;
+    out.as_mut_slice().set_zero(&stream)?;
+    graph.launch(&stream)?;
+    assert!(out.to_vec()?[..FEWER].iter().copied().eq(1..=FEWER as u32));
+    Ok(())
+}
+
 /// A value without a size takes no words, so its chain has fewer words than tiles.
 #[test]
 fn a_chain_of_values_without_a_size_has_one_word() -> Result<()> {
