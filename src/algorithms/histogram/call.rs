@@ -83,7 +83,7 @@ where
         return Err(Error::Bins { algorithm: NAME, reason });
     };
     let none = run.stream.buffer_uninit::<S::Item>(0)?;
-    histogram(tiles, run, x, none.as_slice(), binning, counts)
+    histogram(NAME, tiles, run, x, none.as_slice(), binning, counts)
 }
 
 algorithm! {
@@ -150,7 +150,7 @@ where
             second_len: levels.len(),
         });
     }
-    histogram(tiles, run.into(), x, levels, LevelBins, counts)
+    histogram(NAME, tiles, run.into(), x, levels, LevelBins, counts)
 }
 
 /// The largest number of items of a block, whose counters have 32 bits. A block may have one tile more.
@@ -164,6 +164,7 @@ fn check_bins(algorithm: &'static str, bins: usize) -> Result<usize> {
 }
 
 fn histogram<I, S, B, C>(
+    algorithm: &str,
     kernel: Entry<histogram_tiles<S, B, C>>,
     run: Run<'_>,
     x: I,
@@ -178,7 +179,7 @@ where
     C: AtomicElement,
     u32: ConvertTo<C>,
 {
-    let (stream, bytes, len) = (run.stream, size_of::<S::Item>(), run.items("histogram", &x)?);
+    let (stream, bytes, len) = (run.stream, size_of::<S::Item>(), run.items(algorithm, &x)?);
     counts.set_zero(stream)?;
     let counters = device::histogram_counters::<S::Item>(run.shared_bytes());
     let most = counters / counts.len();

@@ -70,7 +70,9 @@ where
     O: Direction,
     K: SortKeys<Tag>,
 {
-    sort_keys_by_bits(run, keys, out, order, 0..K::SORT_BITS)
+    let _ = order;
+    let order = Order::of::<K, O>("sort_keys", 0..K::SORT_BITS)?;
+    keys_in_portions(<K as SortKeys<Tag>>::kernels(), run.into(), keys.into(), out.into(), order, SORT_PORTION)
 }
 
 /// Sorts keys by their bits from `bits.start` to `bits.end`, which is not included. The sort is stable. Otherwise this works as
@@ -114,9 +116,9 @@ where
     O: Direction,
     K: SortKeys<Tag>,
 {
-    let kernels = <K as SortKeys<Tag>>::kernels();
     let _ = order;
-    keys_in_portions(kernels, run.into(), keys.into(), out.into(), Order::of::<K, O>("sort_keys", bits)?, SORT_PORTION)
+    let order = Order::of::<K, O>("sort_keys_by_bits", bits)?;
+    keys_in_portions(<K as SortKeys<Tag>>::kernels(), run.into(), keys.into(), out.into(), order, SORT_PORTION)
 }
 
 algorithm! {
@@ -170,7 +172,11 @@ where
     O: Direction,
     K: SortPairs<V, Tag>,
 {
-    sort_pairs_by_bits(run, keys, values, keys_out, values_out, order, 0..K::SORT_BITS)
+    let _ = order;
+    let order = Order::of::<K, O>("sort_pairs", 0..K::SORT_BITS)?;
+    let from = (keys.into(), values.into());
+    let out = (keys_out.into(), values_out.into());
+    pairs_in_portions(<K as SortPairs<V, Tag>>::kernels(), run.into(), from, out, order, SORT_PORTION)
 }
 
 /// Sorts pairs of a key and a value by the keys' bits from `bits.start` to `bits.end`, which is not included. The sort is stable. Otherwise
@@ -201,11 +207,11 @@ where
     O: Direction,
     K: SortPairs<V, Tag>,
 {
-    let kernels = <K as SortPairs<V, Tag>>::kernels();
     let _ = order;
+    let order = Order::of::<K, O>("sort_pairs_by_bits", bits)?;
     let from = (keys.into(), values.into());
     let out = (keys_out.into(), values_out.into());
-    pairs_in_portions(kernels, run.into(), from, out, Order::of::<K, O>("sort_pairs", bits)?, SORT_PORTION)
+    pairs_in_portions(<K as SortPairs<V, Tag>>::kernels(), run.into(), from, out, order, SORT_PORTION)
 }
 
 /// The kernels of a sort of keys.
@@ -226,10 +232,10 @@ where
     K: SortKey,
 {
     let (stream, len, part) = (run.stream, keys.len(), run.part());
-    check_output("sort_keys", "out", out.len(), len)?;
+    check_output(order.algorithm, "out", out.len(), len)?;
     let mut out = out.into_slice(..len)?;
     let passes = Passes::of::<K, ()>(&run, len, portion, order);
-    let Order { begin, end, turned } = order;
+    let Order { begin, end, turned, .. } = order;
     if passes.tiles <= 1 {
         return device::sort_tile::launch_entry(
             tile,
@@ -278,12 +284,12 @@ where
     V: Element,
 {
     let (stream, len, part) = (run.stream, keys.len(), run.part());
-    check_values("sort_pairs", len, values.len())?;
-    check_output("sort_pairs", "keys_out", keys_out.len(), len)?;
-    check_output("sort_pairs", "values_out", values_out.len(), len)?;
+    check_values(order.algorithm, len, values.len())?;
+    check_output(order.algorithm, "keys_out", keys_out.len(), len)?;
+    check_output(order.algorithm, "values_out", values_out.len(), len)?;
     let (mut keys_out, mut values_out) = (keys_out.into_slice(..len)?, values_out.into_slice(..len)?);
     let passes = Passes::of::<K, V>(&run, len, portion, order);
-    let Order { begin, end, turned } = order;
+    let Order { begin, end, turned, .. } = order;
     if passes.tiles <= 1 {
         let dims = passes.dims(passes.tiles);
         let (keys_out, values_out) = (&mut keys_out, &mut values_out);
@@ -317,9 +323,10 @@ where
     })
 }
 
-/// The bits to sort by, and the direction.
+/// The bits to sort by, and the direction, of a call of `algorithm`.
 #[derive(Clone, Copy)]
 struct Order {
+    algorithm: &'static str,
     begin: u32,
     end: u32,
     turned: u64,
@@ -332,7 +339,7 @@ impl Order {
             let key = std::any::type_name::<K>();
             return Err(Error::SortBits { algorithm, key, start, end, bits: K::SORT_BITS });
         }
-        Ok(Self { begin: start, end, turned: Turned::of::<K, O>().0 })
+        Ok(Self { algorithm, begin: start, end, turned: Turned::of::<K, O>().0 })
     }
 }
 
@@ -426,7 +433,7 @@ impl Passes {
         BufferSliceMut::from(&mut words).into_slice(..cleared)?.set_zero(run.stream)?;
         let (mut counts, rest) = words.split_at(counts)?;
         let (tickets, states) = rest.split_at(tickets)?;
-        let Order { begin, end, turned } = self.order;
+        let Order { begin, end, turned, .. } = self.order;
         let blocks = self.tiles.min(run.blocks(Parameter::SortBlocks, size_of::<K>())?);
         let dims = self.dims(blocks).shared_bytes(device::count_digits_bytes(size_of::<K>(), self.shared_bytes));
         let stream = run.stream;

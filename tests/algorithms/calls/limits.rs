@@ -5,8 +5,8 @@ use kernel_primitives::algorithms::{
     Run, Workspace, exclusive_scan, exclusive_scan_by_key, gather, histogram_even, inclusive_scan,
     inclusive_scan_by_key, lower_bound, merge_pairs, partition, reduce, reduce_by_key, run_length_encode,
     segmented_exclusive_scan, segmented_inclusive_scan, segmented_reduce, segmented_sort_pairs, select_flagged,
-    select_if, sort_by, sort_keys, sort_pairs, sort_pairs_by, stable_partition, top_k_pairs, transform, unique,
-    unique_by_key,
+    select_if, sort_by, sort_keys, sort_keys_by_bits, sort_pairs, sort_pairs_by, sort_pairs_by_bits, stable_partition,
+    top_k_pairs, transform, unique, unique_by_key,
 };
 use kernel_primitives::functor::{Add, Identity, Less, LessThan, Sum, bind_second};
 use kernel_primitives::input::{Span, constant, counting};
@@ -149,14 +149,15 @@ fn inputs_of_more_items_than_any_device_comes_to_the_end_of_are_refused() -> Res
     for len in [(1 << 48) + 1, isize::MAX as usize, usize::MAX - 1, usize::MAX] {
         let x = counting(0u64, len);
         let errors = [
-            reduce(&stream, x, Sum, &mut out).unwrap_err(),
-            transform(&stream, x, Identity, discard(len)).unwrap_err(),
-            segmented_reduce(&stream, x, &offsets, Sum, &mut out).unwrap_err(),
-            histogram_even(&stream, constant(5u32, len), 0, 10, &mut count).unwrap_err(),
+            ("reduce", reduce(&stream, x, Sum, &mut out)),
+            ("transform", transform(&stream, x, Identity, discard(len))),
+            ("segmented_reduce", segmented_reduce(&stream, x, &offsets, Sum, &mut out)),
+            ("histogram_even", histogram_even(&stream, constant(5u32, len), 0, 10, &mut count)),
         ];
-        for error in errors {
-            let Error::LaunchLimit { what, asked, .. } = &error else { panic!("{error}") };
-            assert_eq!((*what, *asked), ("the number of items", len as u64), "{error}");
+        for (algorithm, result) in errors {
+            let error = result.unwrap_err();
+            let Error::LaunchLimit { kernel, what, asked, .. } = &error else { panic!("{error}") };
+            assert_eq!((&kernel[..], *what, *asked), (algorithm, "the number of items", len as u64), "{error}");
         }
         // The lengths are those of both inputs.
         select_flagged(&stream, x, &flags, &mut out, &mut count)?;
@@ -198,8 +199,11 @@ fn errors_name_the_algorithm_and_the_argument() -> Result<()> {
         exclusive_scan_by_key(&x, &x, 0, Add, &mut short) names "out";
         segmented_inclusive_scan(&x, &offsets, Add, &mut short) names "out";
         segmented_exclusive_scan(&x, &offsets, 0, Add, &mut short) names "out";
+        sort_keys(&x, &mut short, Less) names "out";
+        sort_keys_by_bits(&x, &mut short, Less, 0..8) names "out";
         sort_pairs(&x, &x, &mut short, &mut values, Less) names "keys_out";
         sort_pairs(&x, &x, &mut out, &mut short, Less) names "values_out";
+        sort_pairs_by_bits(&x, &x, &mut out, &mut short, Less, 0..8) names "values_out";
         sort_pairs_by(&x, &x, Less, &mut out, &mut short) names "values_out";
         segmented_sort_pairs(&x, &x, &offsets, Less, &mut short, &mut other) names "keys_out";
         top_k_pairs(&x, counting(0u32, 3), 3, Less, &mut out, &mut short) names "values_out";

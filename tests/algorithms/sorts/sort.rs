@@ -220,7 +220,7 @@ fn misuse_is_refused() -> Result<()> {
     let x = stream.buffer_zeroed::<u32>(10)?;
     let (mut out, mut short) = (stream.buffer_zeroed::<u32>(10)?, stream.buffer_zeroed::<u32>(9)?);
     let error = sort_keys_by_bits(&stream, &x, &mut out, Less, 5..33).unwrap_err();
-    assert_eq!(error.to_string(), "sort_keys: 5..33 is no range of the 32 sort bits of u32");
+    assert_eq!(error.to_string(), "sort_keys_by_bits: 5..33 is no range of the 32 sort bits of u32");
     #[allow(clippy::reversed_empty_ranges, reason = "what is tested")]
     let error = sort_keys_by_bits(&stream, &x, &mut out, Less, 9..8).unwrap_err();
     assert!(matches!(error, Error::SortBits { start: 9, end: 8, .. }), "{error}");
