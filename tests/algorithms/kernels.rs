@@ -425,6 +425,7 @@ instantiate!(
     kernel_primitives::algorithms::reduce<u64, ReduceBy<Gcd>>,
     kernel_primitives::algorithms::inclusive_scan<u64, Gcd>,
     kernel_primitives::algorithms::reduce<u8, Moments<false>>,
+    kernel_primitives::algorithms::reduce<[u8; 3], ReduceBy<AddEach>>,
     kernel_primitives::algorithms::segmented_reduce<Counting<u64>, u32, Sum>,
     kernel_primitives::algorithms::segmented_reduce<u8, u32, ArgMax>,
     kernel_primitives::algorithms::segmented_reduce<bool, u32, All>,

@@ -6,7 +6,7 @@ use kernel_primitives::input::{counting, map, zip};
 use kernel_primitives::{Device, Element, Error, Result};
 
 use crate::LENGTHS;
-use crate::kernels::Gcd;
+use crate::kernels::{AddEach, Gcd};
 use crate::support::{stream, streams, values};
 
 /// Returns small whole numbers, whose sums are exact in any order.
@@ -183,6 +183,24 @@ fn a_reduction_allocates_once_and_with_a_workspace_never() -> Result<()> {
     let mut workspace = Workspace::with_capacity(&stream, 1 << 16)?;
     assert_eq!(cost(&mut || reduce(Run::on(&stream).with(&mut workspace), &x, Sum, &mut sum))?, (1, 0, 0, 0));
     assert_eq!(sum.to_vec()?, [whole(100_003, 5).iter().sum::<f32>()]);
+    Ok(())
+}
+
+/// The largest input of one block has 32 KiB, or 2048 items of another size.
+#[test]
+fn a_reduction_by_one_block_allocates_nothing() -> Result<()> {
+    let device = Device::emulator();
+    let stream = device.stream()?;
+    for more in [0, 1] {
+        let (x, y) = (stream.buffer_from(&vec![1u32; 8192 + more])?, stream.buffer_from(&vec![[1u8; 3]; 2048 + more])?);
+        let (mut sum, mut sums) = (stream.buffer_zeroed::<u32>(1)?, stream.buffer_zeroed::<[u8; 3]>(1)?);
+        let before = device.counters();
+        reduce(&stream, &x, Sum, &mut sum)?;
+        assert_eq!(device.counters().since(before).allocations, more as u64);
+        reduce(&stream, &y, ReduceBy(AddEach), &mut sums)?;
+        assert_eq!(device.counters().since(before).allocations, 2 * more as u64);
+        assert_eq!((sum.to_vec()?, sums.to_vec()?), (vec![8192 + more as u32], vec![[more as u8; 3]]));
+    }
     Ok(())
 }
 
