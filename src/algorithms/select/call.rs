@@ -24,9 +24,10 @@ algorithm! {
 /// `predicate` is any [`UnaryFn`] from an item to `bool`, such as `bind_second(LessThan, 10)`. `out` need not be as long as the input, only
 /// long enough for the items kept; what is after these stays as it is.
 ///
-/// Cost: one kernel reads the input once, writes the items kept once, and chains the tiles of its blocks ([`grid`](crate::grid)). The chain
-/// is cleared first, unless a [`Workspace`](crate::algorithms::Workspace) has room for it, or there is a single tile, which needs no chain.
-/// Temporary memory: 16 bytes for each tile of up to 54 KiB.
+/// Cost: one kernel reads the input once, writes the items kept once, and chains the tiles of its blocks ([`grid`](crate::grid)). It calls
+/// `predicate` twice for each item, and more often for the first item. The chain is cleared first, unless a
+/// [`Workspace`](crate::algorithms::Workspace) has room for it, or there is a single tile, which needs no chain. Temporary memory: 16 bytes
+/// for each tile of up to 54 KiB.
 ///
 /// Ready for numbers with `bind_second` of `LessThan`, `GreaterThan` and `NotEqual`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::select_if<MyItem, MyPredicate>);`.
@@ -252,8 +253,8 @@ where
 /// Moves the items for which `predicate` is true before the other items. Both groups keep the order of the input. `count[0]` is the place
 /// where the others begin.
 ///
-/// Otherwise this works as [`partition`], except that two launches of one kernel read each item twice and call `predicate` twice. `count`
-/// is cleared first, and so is the chain, as for [`select_if`].
+/// Otherwise this works as [`partition`], except that two launches of one kernel read each item twice, and call `predicate` three times for
+/// it. `count` is cleared first, and so is the chain, as for [`select_if`].
 ///
 /// Ready for the same types. For others, write `instantiate!(kernel_primitives::algorithms::partition<MyItem, MyPredicate>);`.
 ///

@@ -1,6 +1,8 @@
 //! Tests functors and types that keep no promise. The results may be anything, but nothing outside the outputs is written, nothing outside
 //! the inputs is read (the emulator would report this), and every call ends.
 
+use std::sync::atomic::Ordering;
+
 use kernel_primitives::algorithms::{
     Run, inclusive_scan_by_key, merge, merge_pairs, partition, reduce_by_key, run_length_encode,
     segmented_inclusive_scan, segmented_reduce, segmented_sort, select_if, sort_by, sort_pairs_by, stable_partition,
@@ -9,10 +11,10 @@ use kernel_primitives::algorithms::{
 use kernel_primitives::functor::{Add, Sum};
 use kernel_primitives::input::{Span, counting, map};
 use kernel_primitives::kernels::device::{HISTOGRAM_THREADS, histogram_tiles};
-use kernel_primitives::{BufferSliceMut, Dims, Element, Error, Result, Stream};
+use kernel_primitives::{BufferSliceMut, Device, Dims, Element, Error, Result, Stream};
 
 use crate::kernels::Order;
-use crate::kernels::hostile::{Coin, Drift, Fickle};
+use crate::kernels::hostile::{CALLS, Coin, Drift, EvenCounted, Fickle};
 use crate::segments::segmented::tiles;
 use crate::support::{stream, values};
 
@@ -76,6 +78,28 @@ fn predicates_that_toss_coins() -> Result<()> {
         // not exist.
         works_or_faults(guarded(&stream, len, 7, |out| partition(&stream, &x, Coin, out, &mut count)));
         works_or_faults(guarded(&stream, len, 7, |out| stable_partition(&stream, &x, Coin, out, &mut count)));
+    }
+    Ok(())
+}
+
+/// A place without an item may have the first item, whose calls are not counted.
+#[test]
+fn a_predicate_is_called_as_often_as_the_docs_say() -> Result<()> {
+    let stream = Device::emulator().stream()?;
+    for len in [1000, 40_001] {
+        let x = stream.buffer_from(&(0..len).collect::<Vec<u32>>())?;
+        let (mut out, mut count) = (stream.buffer_zeroed::<u32>(x.len())?, stream.buffer_zeroed::<u64>(1)?);
+        let calls = || CALLS.swap(0, Ordering::Relaxed);
+        calls();
+        select_if(&stream, &x, EvenCounted, &mut out, &mut count)?;
+        stream.synchronize()?;
+        assert_eq!(calls(), 2 * (len - 1));
+        partition(&stream, &x, EvenCounted, &mut out, &mut count)?;
+        stream.synchronize()?;
+        assert_eq!(calls(), 2 * (len - 1));
+        stable_partition(&stream, &x, EvenCounted, &mut out, &mut count)?;
+        stream.synchronize()?;
+        assert_eq!(calls(), 3 * (len - 1));
     }
     Ok(())
 }

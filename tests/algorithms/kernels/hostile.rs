@@ -40,6 +40,24 @@ impl Binning<u32> for Coin {
     }
 }
 
+/// Returns whether a number is even. On the host, [`CALLS`] counts the calls for other numbers than 0.
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct EvenCounted;
+
+/// The calls of [`EvenCounted`]. Only one test uses it.
+#[cfg(not(target_arch = "nvptx64"))]
+pub static CALLS: AtomicU32 = AtomicU32::new(0);
+
+impl UnaryFn<u32> for EvenCounted {
+    type Output = bool;
+    #[inline(always)]
+    fn apply(&self, x: u32) -> bool {
+        #[cfg(not(target_arch = "nvptx64"))]
+        CALLS.fetch_add((x != 0) as u32, Ordering::Relaxed);
+        x.is_multiple_of(2)
+    }
+}
+
 /// Offsets that move, or stay.
 #[derive(Clone, Copy, Debug, KernelParam)]
 #[repr(C)]
@@ -77,6 +95,8 @@ instantiate!(
     kernel_primitives::algorithms::segmented_sort<u32, Drifting, Order>,
     kernel_primitives::algorithms::select_if<u32, Coin>,
     kernel_primitives::algorithms::partition<u32, Coin>,
+    kernel_primitives::algorithms::select_if<u32, EvenCounted>,
+    kernel_primitives::algorithms::partition<u32, EvenCounted>,
     kernel_primitives::algorithms::unique_by_key<Fickle, u32>,
     kernel_primitives::algorithms::run_length_encode<Fickle, u32>,
     kernel_primitives::algorithms::reduce_by_key<Fickle, Counting<u32>, Add>,
