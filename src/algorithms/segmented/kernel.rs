@@ -88,7 +88,7 @@ where
     O: Source<Item: Integer + ConvertTo<u64>>,
 {
     let vectors = offsets.len().div_ceil(O::VECTOR);
-    let share = vectors.div_ceil(warps);
+    let share = vectors.div_ceil(warps.max(1));
     let end = vectors.min((warp + 1) * share);
     let mut vector = warp * share + cx.lane() as usize;
     while vector < end {
@@ -107,7 +107,7 @@ where
     let at = |index: usize| offsets.get(index).map_or(0, ConvertTo::<u64>::convert);
     if let Some(items) = offsets.items::<N>(first) {
         let (mut last, mut in_order) = (at(first.wrapping_sub(1)), true);
-        for item in items {
+        for &item in &items {
             let offset: u64 = item.convert();
             in_order &= last <= offset;
             last = offset;
