@@ -150,6 +150,12 @@ define void @__kp_nanosleep(i32 %nanoseconds) alwaysinline convergent nounwind {
   ret void
 }
 
+; From sm_90 on. The entry does not begin with it then.
+define void @__kp_launch_dependents() alwaysinline convergent nounwind {
+  call void asm sideeffect "griddepcontrol.launch_dependents;", ""()
+  ret void
+}
+
 ; --- Warp operations. Clang's `convergent` keeps them where they are.
 
 declare i32 @llvm.nvvm.shfl.sync.idx.i32(i32, i32, i32, i32) convergent

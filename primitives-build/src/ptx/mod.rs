@@ -207,9 +207,12 @@ impl Module {
     }
 }
 
-/// What an entry begins with where launches of a stream may overlap: it waits for the launch before, and lets the next one begin as soon as
-/// all of its blocks have begun. So nothing of a kernel but its start runs beside the one before.
-const OVERLAP: &str = "\n\tgriddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;";
+/// What an entry begins with where launches of a stream may overlap: it waits for the launch before. So nothing of a kernel but its start runs
+/// beside the one before.
+const WAIT: &str = "\n\tgriddepcontrol.wait;";
+
+/// It lets the next launch begin as soon as all of its blocks have begun, unless it says later when.
+const LAUNCH_DEPENDENTS: &str = "\n\tgriddepcontrol.launch_dependents;";
 
 /// Has the entry wait for the launch before it by itself. The host reads it from the text, and tells the driver. For sm_90 and later.
 ///
@@ -218,7 +221,8 @@ const OVERLAP: &str = "\n\tgriddepcontrol.wait;\n\tgriddepcontrol.launch_depende
 pub(crate) fn with_overlap(text: &str) -> Option<String> {
     let entry = text.find(".entry")?;
     let (head, body) = text.split_at(entry + text[entry..].find('{')? + 1);
-    let ordered = [head, OVERLAP, body].concat().replace("ld.global.nc.", "ld.global.");
+    let launches = if body.contains(LAUNCH_DEPENDENTS.trim()) { "" } else { LAUNCH_DEPENDENTS };
+    let ordered = [head, WAIT, launches, body].concat().replace("ld.global.nc.", "ld.global.");
     // Of other loads that nothing orders, there are forms that no compiler has written here.
     Some(if ordered.contains(".nc.") || ordered.contains("ldu.") { text.to_owned() } else { ordered })
 }

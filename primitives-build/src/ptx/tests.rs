@@ -171,6 +171,13 @@ fn an_entry_waits_for_the_launch_before_it_first() {
     let (_, body) = entry.split_once('{').unwrap();
     assert!(body.starts_with("\n\tgriddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;\n\t"), "{body}");
     assert_eq!(body.matches("griddepcontrol").count(), 2);
+    let late = ".entry k() {\n\tst.global.b32 [%rd1], %r1;\n\tgriddepcontrol.launch_dependents;\n\tret;\n}";
+    let late = with_overlap(late).unwrap();
+    assert!(
+        late.starts_with(".entry k() {\n\tgriddepcontrol.wait;\n\tst.global")
+            && late.matches("griddepcontrol").count() == 2,
+        "{late}"
+    );
     let loads = ".entry k() {\n\tld.global.nc.v4.b32 {%r1, %r2, %r3, %r4}, [%rd1];\n\tret;\n}";
     assert!(with_overlap(loads).is_some_and(|text| text.contains("\tld.global.v4.b32 ")));
     let unordered = ".entry k() {\n\tld.global.cs.nc.b32 %r1, [%rd1];\n\tret;\n}";

@@ -376,6 +376,20 @@ impl<'k> Block<'k> {
         self.lane.machine.fence(self.lane, scope, Location::caller());
     }
 
+    /// Lets the blocks of the next kernel of the stream start, where a multiprocessor has room for them. This happens once all blocks of
+    /// this kernel have called it or have ended. The next kernel waits for the end of this one in any case, and so the results of both are
+    /// the same with and without this call.
+    ///
+    /// In a kernel without this call, each block does it first. That saves the time of a launch. But the waiting blocks take registers and
+    /// shared memory. If all blocks of this kernel run at once, it can be better to call this near their end. It has an effect on GPUs of
+    /// sm_90 and later.
+    pub fn launch_dependents(self) {
+        #[cfg(target_arch = "nvptx64")]
+        if self.arch() >= 900 {
+            nvptx::launch_dependents();
+        }
+    }
+
     /// One turn of a wait for memory that another thread will change. It sleeps for about `nanoseconds`. It ends the thread if the launch,
     /// or an earlier one on its stream, has faulted meanwhile. Every wait loop must call it. The emulator then runs other lanes and blocks.
     #[track_caller]

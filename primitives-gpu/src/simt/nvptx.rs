@@ -26,6 +26,7 @@ unsafe extern "C" {
     safe fn __kp_sync_warp(mask: u32);
     safe fn __kp_fence(scope: u32);
     safe fn __kp_nanosleep(nanoseconds: u32);
+    safe fn __kp_launch_dependents();
     safe fn __kp_shuffle_idx(mask: u32, value: u32, lane: u32, clamp: u32) -> u32;
     safe fn __kp_shuffle_up(mask: u32, value: u32, delta: u32, clamp: u32) -> u32;
     safe fn __kp_shuffle_up_within(mask: u32, value: u32, delta: u32, clamp: u32) -> u64;
@@ -171,6 +172,12 @@ pub(crate) fn fence(scope: Scope) {
 #[inline(always)]
 pub(crate) fn pause(nanoseconds: u32) {
     __kp_nanosleep(nanoseconds);
+}
+
+/// From sm_90 on.
+#[inline(always)]
+pub(crate) fn launch_dependents() {
+    __kp_launch_dependents();
 }
 
 /// # Safety

@@ -103,6 +103,10 @@ pub(crate) fn pause(nanoseconds: u32) {
     thread::nanosleep(nanoseconds);
 }
 
+/// `cuda_std` knows no architecture that has it.
+#[inline(always)]
+pub(crate) fn launch_dependents() {}
+
 /// # Safety
 /// None: it is the seam that has one.
 #[inline(always)]
