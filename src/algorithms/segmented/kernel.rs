@@ -80,48 +80,6 @@ pub(crate) fn check<O: Source<Item: Integer + ConvertTo<u64>>>(cx: Block, offset
     }
 }
 
-/// Works as [`check`] for the offsets of one warp, out of `warps` warps of the launch. Each warp has contiguous offsets. If segments have
-/// similar lengths, these are the offsets of its tile, which it reads anyway.
-#[track_caller]
-fn check_by_warp<O>(cx: Block, offsets: Input<O>, len: usize, (warp, warps): (usize, usize))
-where
-    O: Source<Item: Integer + ConvertTo<u64>>,
-{
-    let vectors = offsets.len().div_ceil(O::VECTOR);
-    let share = vectors.div_ceil(warps.max(1));
-    let end = vectors.min((warp + 1) * share);
-    let mut vector = warp * share + cx.lane() as usize;
-    while vector < end {
-        by_vector!(O, check_vector::<O; VECTOR>(cx, offsets, len, vector));
-        vector += WARP as usize;
-    }
-}
-
-/// Faults unless the offsets of a vector are in order, also after the offset before them, and inside.
-#[track_caller]
-fn check_vector<O, const N: usize>(cx: Block, offsets: Input<O>, len: usize, vector: usize)
-where
-    O: Source<Item: Integer + ConvertTo<u64>>,
-{
-    let first = vector * N;
-    let at = |index: usize| offsets.get(index).map_or(0, ConvertTo::<u64>::convert);
-    if let Some(items) = offsets.items::<N>(first) {
-        let (mut last, mut in_order) = (at(first.wrapping_sub(1)), true);
-        for &item in &items {
-            let offset: u64 = item.convert();
-            in_order &= last <= offset;
-            last = offset;
-        }
-        if in_order && last <= len as u64 {
-            return;
-        }
-    }
-    for i in first..offsets.len().min(first + N) {
-        cx.require_at_most(at(i.wrapping_sub(1)) as usize, at(i) as usize);
-        cx.require_at_most(at(i) as usize, len);
-    }
-}
-
 /// Returns how many of the first `count` offsets are less than `first`. The input has `items` items. All lanes of the warp call it.
 #[track_caller]
 pub(crate) fn offsets_before<O>(cx: Block, offsets: Input<O>, count: usize, (first, items): (u64, u64)) -> usize
@@ -178,7 +136,7 @@ pub fn segment_tiles<S, O, R>(
     // SAFETY: the warp's part of shared memory, which it reads after it has waited.
     unsafe { by_vector!(S, stage::<S; VECTOR>(cx, x, &staged)) };
     // This checks all offsets, including those that a search for others does not read.
-    check_by_warp(cx, offsets, x.len(), (tile, cx.grid_blocks() * const { SEGMENT_THREADS / WARP as usize }));
+    check(cx, offsets, x.len());
     // Tile 0 exists for the empty segments of an empty input.
     if first >= len && tile > 0 {
         return;
@@ -195,18 +153,20 @@ pub fn segment_tiles<S, O, R>(
         let (begin, end) = if segment < segments { bounds(offsets, segment) } else { (NONE, NONE) };
         // Only empty segments can begin at the end of the input.
         let own = segment < segments && (begin < last || is_last);
-        let (from, to) = if own { (begin.max(first), end.min(last)) } else { (0, 0) };
+        let (from, to) = if own { (begin.max(first), end.min(last)) } else { (first, first) };
         let items = to.saturating_sub(from);
 
         let mut total = op.identity();
         if items <= SHORT {
             // Each lane starts at another place, so that lanes with similar segments never access the same bank.
-            let turn = cx.lane() as u64 % items.max(1);
-            for i in 0..items {
-                let at = if turn + i < items { from + turn + i } else { from + turn + i - items };
+            let items = items as u32;
+            let (place, skipped) = (staged.place_of(from as usize), from.wrapping_sub(begin));
+            let mut at = cx.lane() % items.max(1);
+            for _ in 0..items {
                 // SAFETY: of the tile.
-                let item = unsafe { staged.items.load(staged.place_of(at as usize)) };
-                total = op.combine(total, op.pre(item, at - begin));
+                let item = unsafe { staged.items.load(place.wrapping_add(at as usize)) };
+                total = op.combine(total, op.pre(item, skipped.wrapping_add(u64::from(at))));
+                at = if at + 1 < items { at + 1 } else { 0 };
             }
         }
         let mut long = cx.ballot(FULL_MASK, items > SHORT);
