@@ -1,17 +1,20 @@
 //! Tests that misuse does not compile, and that the compiler says what to write instead.
 //!
 //! Each file below `tests/ui` is a program. A comment `//~ text` says that the compiler reports an error in its line, with that text in its
-//! headline, labels or notes. `//~^ text` means the line above, and `//~? text` any place. A file without such comments compiles. It is
-//! built, because a compiler that was killed reports no errors either. No other errors are accepted. Fragments are compared and not whole
-//! messages, because the rest changes with the compiler.
+//! headline, labels or notes. `//~^ text` means the line above, and `//~? text` any place. A file without such comments compiles. No other
+//! errors are accepted. Fragments are compared and not whole messages, because the rest changes with the compiler.
 //!
-//! All files are compiled together by one `cargo build`. `cargo check` would not evaluate assertions in generic functions.
+//! The compiler makes code of each file, because a check alone would not evaluate assertions in generic functions. It uses the library that
+//! this test was built with.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{env, fs};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::{env, fs, thread};
 
 use serde_json::Value;
 
@@ -33,26 +36,53 @@ fn expectations(source: &str) -> Vec<Expected> {
     source.lines().enumerate().filter_map(of_line).collect()
 }
 
-/// Writes a package beside the target folder. It has a program for each case, and the versions that this test was built with.
-fn write_package(cases: &[PathBuf]) -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let package = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compile_fail");
-    fs::create_dir_all(&package).expect("a folder for the package");
-    let mut manifest = format!(
-        "[package]\nname = \"compile-fail\"\nversion = \"0.0.0\"\nedition = \"2024\"\nautobins = false\n\n\
-         [workspace]\n\n[dependencies]\nkernel-primitives = {{ path = {root:?} }}\n\n\
-         [profile.dev]\ndebug = false\nincremental = false\n",
-    );
-    for case in cases {
-        let name = case.file_stem().expect("a file").to_string_lossy();
-        write!(manifest, "\n[[bin]]\nname = {name:?}\npath = {case:?}\n").expect("writing to a string");
+/// The library that this test was built with, and the folder of its dependencies.
+struct Library {
+    file: PathBuf,
+    dependencies: PathBuf,
+}
+
+impl Library {
+    /// Asks cargo, which has nothing to build.
+    fn find() -> Self {
+        let mut cargo = Command::new(cargo());
+        cargo.args([
+            "test",
+            "--no-run",
+            "--offline",
+            "--message-format=json",
+            "--test",
+            "compile_fail",
+            "--manifest-path",
+        ]);
+        cargo.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
+        cargo.arg("--target-dir").arg(Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder"));
+        if !cfg!(debug_assertions) {
+            cargo.arg("--release");
+        }
+        let output = cargo.output().expect("cargo runs");
+        let said = String::from_utf8_lossy(&output.stdout);
+        let files = said.lines().filter_map(|line| {
+            let message: Value = serde_json::from_str(line).ok()?;
+            let is_library = message["reason"] == "compiler-artifact"
+                && message["target"]["name"] == "kernel_primitives"
+                && list(&message["target"]["kind"]).iter().any(|kind| kind == "lib");
+            let file = list(&message["filenames"]).iter().map(string).find(|file| file.ends_with(".rlib"));
+            file.filter(|_| is_library).map(PathBuf::from)
+        });
+        let found: Vec<PathBuf> = files.collect();
+        let [file] = <[PathBuf; 1]>::try_from(found).unwrap_or_else(|found| {
+            panic!("one library and not {found:?}: {}", String::from_utf8_lossy(&output.stderr))
+        });
+        let folder = file.parent().expect("a folder");
+        let below = folder.join("deps");
+        let dependencies = if below.is_dir() { below } else { folder.to_owned() };
+        Self { file, dependencies }
     }
-    fs::write(package.join("Cargo.toml"), manifest).expect("the package's manifest");
-    let lock = root.join("Cargo.lock");
-    if lock.exists() {
-        fs::copy(lock, package.join("Cargo.lock")).expect("the package's lock file");
-    }
-    package
+}
+
+fn cargo() -> PathBuf {
+    env::var_os("CARGO").map_or_else(|| "cargo".into(), PathBuf::from)
 }
 
 /// An error of the compiler.
@@ -65,57 +95,61 @@ struct Found {
     rendered: String,
 }
 
-/// The result of cargo for the package.
+/// The result of the compiler for a case.
 #[derive(Default)]
-struct Built {
-    /// The errors of each program.
-    errors: BTreeMap<String, Vec<Found>>,
-    /// The programs that exist now.
-    programs: BTreeSet<String>,
-    /// The other output of cargo, such as the reason why a compiler has ended without an error.
+struct Compiled {
+    errors: Vec<Found>,
+    /// Whether there is code of the case. A compiler that was killed reports no errors either.
+    succeeded: bool,
+    /// What the compiler wrote beside its reports.
     said: String,
 }
 
-fn build(package: &Path) -> Built {
-    let output = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["build", "--offline", "--keep-going", "--message-format=json", "--manifest-path"])
-        .arg(package.join("Cargo.toml"))
-        .env("CARGO_TARGET_DIR", package.join("target"))
-        .env("RUSTFLAGS", "-Awarnings")
-        .env_remove("CARGO_ENCODED_RUSTFLAGS")
-        .output()
-        .expect("cargo runs");
-    let mut built = Built { said: String::from_utf8_lossy(&output.stderr).into_owned(), ..Built::default() };
-    let mut finished = false;
-    for line in String::from_utf8_lossy(&output.stdout).lines() {
-        let message: Value = serde_json::from_str(line).expect("a message in JSON");
-        finished |= message["reason"] == "build-finished";
-        let name = string(&message["target"]["name"]);
-        if message["reason"] == "compiler-artifact" && list(&message["target"]["kind"]).iter().any(|kind| kind == "bin")
-        {
-            built.programs.insert(name);
+fn compile(case: &Path, library: &Library) -> Compiled {
+    let code = Path::new(env!("CARGO_TARGET_TMPDIR")).join(case.file_stem().expect("a file")).with_extension("o");
+    let beside = cargo().with_file_name("rustc");
+    let mut rustc = Command::new(if beside.is_file() { beside } else { "rustc".into() });
+    rustc.args(["--edition=2024", "--emit=obj", "--error-format=json", "-Awarnings", "-o"]).arg(code).arg(case);
+    rustc.arg(format!("--extern=kernel_primitives={}", library.file.display()));
+    rustc.arg(format!("-Ldependency={}", library.dependencies.display()));
+    let output = rustc.output().expect("the compiler runs");
+    let mut compiled = Compiled { succeeded: output.status.success(), ..Compiled::default() };
+    for line in String::from_utf8_lossy(&output.stderr).lines() {
+        let Ok(message) = serde_json::from_str::<Value>(line) else {
+            writeln!(compiled.said, "{line}").expect("writing to a string");
             continue;
-        }
-        if message["reason"] != "compiler-message" || message["message"]["level"] != "error" {
-            continue;
-        }
-        let message = &message["message"];
+        };
         let (spans, children) = (list(&message["spans"]), list(&message["children"]));
         let headline = string(&message["message"]);
         // The last error counts the others.
-        if spans.is_empty() && headline.contains("aborting due to") {
+        if message["level"] != "error" || spans.is_empty() && headline.contains("aborting due to") {
             continue;
         }
         let labels = spans.iter().map(|span| string(&span["label"]));
         let notes = children.iter().map(|note| string(&note["message"]));
         let text = [headline].into_iter().chain(labels).chain(notes).collect::<Vec<_>>().join("\n");
         let primary = spans.iter().filter(|span| span["is_primary"] == true);
-        let found =
-            Found { lines: primary.filter_map(line_in_case).collect(), text, rendered: string(&message["rendered"]) };
-        built.errors.entry(name).or_default().push(found);
+        let lines = primary.filter_map(line_in_case).collect();
+        compiled.errors.push(Found { lines, text, rendered: string(&message["rendered"]) });
     }
-    assert!(finished, "cargo failed: {}", built.said);
-    built
+    compiled
+}
+
+/// Compiles all cases, with as many compilers at once as there are processors.
+fn compile_all(cases: &[PathBuf]) -> Vec<Compiled> {
+    let library = Library::find();
+    let next = AtomicUsize::new(0);
+    let some = || {
+        let numbers = std::iter::from_fn(|| Some(next.fetch_add(1, Relaxed)).filter(|number| *number < cases.len()));
+        numbers.map(|number| (number, compile(&cases[number], &library))).collect::<Vec<_>>()
+    };
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    let mut all = thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(some)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect::<Vec<_>>()
+    });
+    all.sort_by_key(|(number, _)| *number);
+    all.into_iter().map(|(_, compiled)| compiled).collect()
 }
 
 fn list(value: &Value) -> &[Value] {
@@ -153,18 +187,15 @@ fn misuse_does_not_compile_and_the_message_says_why() {
     let mut cases = Vec::new();
     find_sources(&folder, &mut cases);
     cases.sort();
-    let Built { mut errors, programs, said } = build(&write_package(&cases));
-
     let mut report = String::new();
-    for case in &cases {
+    for (case, Compiled { errors: found, succeeded, said }) in cases.iter().zip(compile_all(&cases)) {
         let name = case.file_stem().expect("a file").to_string_lossy();
         let source = fs::read_to_string(case).expect("a case");
-        let found = errors.remove(&*name).unwrap_or_default();
         let expected = expectations(&source);
         let compiles = expected.is_empty();
-        if programs.contains(&*name) != compiles {
-            let what = if compiles { "is not built" } else { "is built, whatever its errors" };
-            writeln!(report, "{name} {what}; cargo says:\n{said}").expect("writing to a string");
+        if succeeded != compiles {
+            let what = if compiles { "does not compile" } else { "compiles" };
+            writeln!(report, "{name} {what}; the compiler says:\n{said}").expect("writing to a string");
         }
         let announces = |expected: &Expected, Found { lines, text, .. }: &Found| {
             expected.line.is_none_or(|line| lines.contains(&line)) && text.contains(&expected.text)
@@ -178,10 +209,6 @@ fn misuse_does_not_compile_and_the_message_says_why() {
         {
             writeln!(report, "{name}: an error that no comment announces:\n{rendered}").expect("writing to a string");
         }
-    }
-    for (name, found) in errors {
-        writeln!(report, "{name}, which is no case, does not compile:\n{}", found[0].rendered)
-            .expect("writing to a string");
     }
     assert!(report.is_empty(), "\n{report}");
 }
