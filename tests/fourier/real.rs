@@ -229,6 +229,32 @@ fn half_spectra_reach_the_largest_numbers() -> Result<()> {
     Ok(())
 }
 
+/// The pairs turn once, so one number of their transform is nearly twice as large as the largest one of the half spectrum.
+#[test]
+fn half_spectra_are_finite_where_transforms_of_pairs_are_not() -> Result<()> {
+    const PAIRS: usize = 16;
+    const LAST: usize = PAIRS - 1;
+    let stream = stream()?;
+    let plan = FftPlan::<f32>::new(&stream, &[2 * PAIRS], &[0])?;
+    let whole = 1.2 * f64::from(f32::MAX);
+    let turn = |j: usize| (std::f64::consts::TAU * j as f64 / PAIRS as f64).sin_cos();
+    let parts = (0..PAIRS).map(turn).flat_map(|(sin, cos)| [cos, sin]);
+    let x: Vec<f32> = parts.map(|part| (whole / PAIRS as f64 * part) as f32).collect();
+    let mut half = stream.buffer_zeroed::<Complex<f32>>(PAIRS + 1)?;
+    rfft(&stream, &plan, &stream.buffer_from(&x)?, &mut half)?;
+    let (sin, cos) = (std::f64::consts::PI / PAIRS as f64).sin_cos();
+    for (k, found) in half.to_vec()?.into_iter().enumerate() {
+        let [re, im] = match k {
+            1 => [1.0 - sin, -cos],
+            LAST => [1.0 + sin, -cos],
+            _ => [0.0; 2],
+        };
+        let is_near = |found: f32, expected: f64| (f64::from(found) - whole / 2.0 * expected).abs() < 1e-5 * whole;
+        assert!(is_near(found.re, re) && is_near(found.im, im), "{k}: {found}");
+    }
+    Ok(())
+}
+
 #[test]
 fn a_real_line_that_is_not_finite_leaves_the_rest() -> Result<()> {
     let stream = stream()?;

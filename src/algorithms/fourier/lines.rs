@@ -145,7 +145,8 @@ pub const FFT_AFTER: u32 = 16;
 /// Some positions of lines are after the extent of the output.
 pub const FFT_CUT: u32 = 32;
 
-/// Element `e` of the input is the pair of the real numbers `2 * e` and `2 * e + 1` of a real array of twice the length.
+/// Element `e` of the input is the pair of the real numbers `2 * e` and `2 * e + 1` of a real array of twice the length. The output is a
+/// [half spectrum](FFT_HALF_OUTPUT), which has half of the sums, so the pair is halved when it is read.
 pub const FFT_PAIRS_INPUT: u32 = 64;
 /// The input is the half spectrum of such an array.
 pub const FFT_HALF_INPUT: u32 = 128;

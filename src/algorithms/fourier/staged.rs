@@ -89,7 +89,10 @@ impl<T: FftFloat> BlockLines<'_, T> {
     fn input_number<M: LineMemory<T> + ?Sized>(&self, elements: Elements, position: u64, memory: &M) -> Complex<T> {
         if self.has(FFT_PAIRS_INPUT) {
             // SAFETY: both positions are there.
-            return unsafe { memory.load_pair(elements.index(position), elements.inner as usize) };
+            let x = unsafe { memory.load_pair(elements.index(position), elements.inner as usize) };
+            // A half spectrum has half of the sums. Transforms of whole numbers could be too large for the type.
+            let half = T::from_f64(0.5);
+            return Complex { re: x.re.mul(half), im: x.im.mul(half) };
         }
         let length = self.pass.length;
         if position >= length {
@@ -166,17 +169,13 @@ impl<T: FftFloat> BlockLines<'_, T> {
         }
     }
 
-    /// Reads the transform `Z` of the `n` complex numbers that the pairs of `2 * n` real numbers make. Writes their half spectrum `X`.
+    /// Reads the transform `Z` of the `n` complex numbers that the pairs of `2 * n` real numbers make, after they were halved. Writes the
+    /// half spectrum `X` of the real numbers.
     fn stage_half_output<M: LineMemory<T> + ?Sized>(&self, line: ThreadLine, memory: &mut M) {
         let (elements, n) = (self.elements(line, &self.pass.output), self.pass.n);
         let mut k = line.thread;
         while k <= n / 2 {
-            // `X` has half of the sums. Sums of whole numbers could be too large for the type.
-            let half = T::from_f64(0.5);
-            let [a, b] = [k, if k == 0 { 0 } else { n - k }].map(|e| {
-                let x = self.get(line, e);
-                Complex { re: x.re.mul(half), im: x.im.mul(half) }
-            });
+            let (a, b) = (self.get(line, k), self.get(line, if k == 0 { 0 } else { n - k }));
             let (sum, difference) = sum_and_difference(a, conjugate(b));
             let odd = times(difference, self.factor(self.pass.after, u64::from(k)));
             let [low, high] = [k, n - k].map(|k| elements.index(u64::from(k)));

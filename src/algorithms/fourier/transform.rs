@@ -132,6 +132,9 @@ where
 /// The other results follow from these: `X[-k]` is the conjugate of `X[k]`, where `k` has an index for each of the axes, and `-k` counts
 /// from the end. `out` has the plan's [half shape](FftPlan::half_shape). Otherwise this works as [`fft`].
 ///
+/// **Accuracy.** As `fft`. If the last axis of the list has an even length, numbers are halved before they are added. So a number below
+/// twice the smallest normal number of the type may lose its last bit.
+///
 /// Ready for `f32` and `f64`.
 ///
 /// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |

@@ -305,6 +305,7 @@ impl Search {
             shared: 0,
             split: [false; 2],
             of_reals: false,
+            halved: false,
         };
         let measured = MEASURED.iter().find(|measured| (measured.0, measured.1) == (real, n) && room == Room::of(90));
         match measured.filter(|_| in_a_row) {

@@ -32,7 +32,7 @@ impl LineAxis {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in super::super) enum Kind {
     Complex,
-    /// Pairs of real numbers are transformed to the half spectrum of an array of twice the length.
+    /// Pairs of real numbers, which are [halved](LinePass::halved), are transformed to the half spectrum of an array of twice the length.
     RealForward,
     /// The way back from the half spectrum, without a factor.
     RealInverse,
@@ -91,6 +91,9 @@ pub(in super::super) struct LinePass {
     pub(super) split: [bool; 2],
     /// Whether the input has real numbers, without imaginary parts.
     pub(super) of_reals: bool,
+    /// Whether numbers of the input are halved when they are read. They are the pairs of real numbers whose half spectrum this pass, or a
+    /// later one, makes.
+    pub(super) halved: bool,
 }
 
 /// A stage of a line's transform: it makes transforms of length `done * radix` from transforms of length `done` (Stockham's algorithm).

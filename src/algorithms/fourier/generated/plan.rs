@@ -8,9 +8,10 @@
 //! | a product of two such lengths | two: a matrix of columns and rows (Bailey, 1990) |
 //! | a product of three | three: a matrix whose rows are matrices |
 //!
-//! A real array takes the transforms of its pairs of numbers. The last stage of these makes the half spectrum. If a block does not hold the
-//! pairs, a pass of its own makes it. Two passes are one launch, a [`FusedPair`], if they follow each other on a part of the array that
-//! fits in the cache. Rows of 2^24 complex numbers, or 2^26 of `f32`, have passes of their own ([`ahead`]), where blocks are large enough.
+//! A real array takes the transforms of its pairs of numbers, which are halved. The last stage of these makes the half spectrum. If a block
+//! does not hold the pairs, a pass of its own makes it. Two passes are one launch, a [`FusedPair`], if they follow each other on a part of
+//! the array that fits in the cache. Rows of 2^24 complex numbers, or 2^26 of `f32`, have passes of their own ([`ahead`]), where blocks are
+//! large enough.
 
 use std::fmt;
 
@@ -178,7 +179,8 @@ pub(in super::super) fn plan(
             pass.inverse = inverse;
         }
     }
-    Ok(placed(drafts, kind, numbers.iter().product()))
+    let plan = placed(drafts, kind, numbers.iter().product());
+    Ok(if kind == FftKind::RealForward { plan.halved() } else { plan })
 }
 
 /// Returns the plan whose passes [copy ahead](super::text::ahead), if there is one for the forward transforms along an axis of an array of
@@ -223,7 +225,8 @@ fn complex(drafts: &mut Vec<Draft>, real: Real, along: Along, limits: Limits) ->
 
 /// Appends the passes of the transforms of pairs of real numbers, and the pass of their half spectra.
 fn spectrum(drafts: &mut Vec<Draft>, real: Real, pairs: Along, inverse: bool, limits: Limits) -> Option<()> {
-    let pass = SpectrumPass { real, pairs: pairs.n, lines: pairs.outer, inverse, scaled: false, split: [false; 2] };
+    let Along { outer: lines, n, .. } = pairs;
+    let pass = SpectrumPass { real, pairs: n, lines, inverse, halved: false, scaled: false, split: [false; 2] };
     let draft = Draft { work: Work::Spectrum(pass), moves: true };
     if inverse {
         drafts.push(draft);
@@ -353,6 +356,18 @@ impl Plan {
                     (pair.passes[0].split, pair.passes[1].split) = ([ends[0], between], [between, ends[1]]);
                 }
             }
+        }
+        self
+    }
+
+    /// Returns the plan whose first launch halves the numbers that it reads. For a real array, these are its pairs of numbers.
+    fn halved(mut self) -> Self {
+        match self.steps.first_mut().map(|step| &mut step.work) {
+            Some(Work::Pass(pass)) => pass.halved = true,
+            Some(Work::Pair(pair)) => pair.passes[0].halved = true,
+            Some(Work::Spectrum(pass)) => pass.halved = true,
+            // Passes that copy ahead are for complex numbers.
+            Some(Work::Ahead(_)) | None => {}
         }
         self
     }

@@ -191,6 +191,7 @@ pub(super) fn in_a_row(real: Real, radices: &[u32], threads: u32, lines: u32, co
         shared: u32::MAX,
         split: [false; 2],
         of_reals: false,
+        halved: false,
     }
 }
 
@@ -360,6 +361,7 @@ fn half_spectra_of_real_arrays_are_transformed_and_back() {
         let forward = LinePass {
             axes: vec![axis(lines as u32, m as u32, half)],
             kind: Kind::RealForward,
+            halved: true,
             ..in_a_row(real, radices, threads, 2, 1)
         };
         let (spectra, _) = run(&forward, &pairs, lines * (m + 1));
@@ -388,23 +390,29 @@ fn half_spectra_of_real_arrays_are_transformed_and_back() {
     }
 }
 
-/// In the last stage, the sum of two numbers is up to twice as large as a number of the half spectrum.
+/// The transform of the pairs, and sums of its numbers, may be twice as large as the numbers of the half spectrum.
 #[test]
 fn half_spectra_reach_the_largest_numbers() {
+    let (m, n) = (4, 8);
+    // Numbers are in units of the largest one. In each of the first lines, one number is not 0.
+    let one = |place: usize| std::array::from_fn::<f64, 8, _>(|i| if i == place { 0.7 } else { 0.0 });
+    let mut lines: Vec<[f64; 8]> = (0..n).map(one).collect();
+    // The pairs turn once, so one number of their transform is 4 * 0.255, and the rest are 0.
+    lines.push([1.0, 0.0, 0.0, 1.0, -1.0, 0.0, 0.0, -1.0].map(|x| 0.255 * x));
     for (real, most) in [(Real::F32, f64::from(f32::MAX)), (Real::F64, f64::MAX)] {
-        let (m, n) = (4, 8);
-        // In each line, one number is not 0.
-        let re = |i: usize| if i / n == i % n { 0.7 * most } else { 0.0 };
-        let x: Numbers = (0..n * n).map(|i| Complex { re: re(i), im: 0.0 }).collect();
-        let pairs: Numbers = x.chunks(2).map(|pair| Complex { re: pair[0].re, im: pair[1].re }).collect();
+        let pair = |pair: &[f64]| Complex { re: pair[0] * most, im: pair[1] * most };
+        let pairs: Numbers = lines.iter().flat_map(|x| x.chunks(2)).map(pair).collect();
         let pass = LinePass {
-            axes: vec![axis(n as u32, m as u32, m as u32 + 1)],
+            axes: vec![axis(lines.len() as u32, m as u32, m as u32 + 1)],
             kind: Kind::RealForward,
+            halved: true,
             ..in_a_row(real, &[2, 2], 1, 2, 1)
         };
-        let (spectra, _) = run(&pass, &pairs, n * (m + 1));
-        for (x, found) in x.chunks(n).zip(spectra.chunks(m + 1)) {
-            assert_near(found, &sums(x, false)[..=m], real, &pass);
+        let (spectra, _) = run(&pass, &pairs, lines.len() * (m + 1));
+        for (x, found) in lines.iter().zip(spectra.chunks(m + 1)) {
+            let x: Numbers = x.iter().map(|&re| Complex { re, im: 0.0 }).collect();
+            let found: Numbers = found.iter().map(|x| *x / most).collect();
+            assert_near(&found, &sums(&x, false)[..=m], real, &pass);
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::algorithms::fourier::generated::text::code::Real;
 use crate::algorithms::fourier::generated::text::fused::{FusedKernel, fused};
 use crate::algorithms::fourier::generated::text::kernel::{PassKernel, kernel};
 use crate::algorithms::fourier::generated::text::spectrum::spectrum;
+use crate::element::root_of_unity;
 
 #[cfg(feature = "cuda")]
 mod assembly;
@@ -265,6 +266,26 @@ fn real_arrays_are_transformed_and_back() {
     check_real(Real::F64, &[4, 6, 10], &[0, 1, 2], H100);
     // A strided axis of two passes comes before the real axis, or after it.
     check_real(Real::F64, &[1024, 8], &[0, 1], LITTLE);
+}
+
+/// The pairs turn once, so one number of their transform is too large for the type. The numbers of the half spectrum are not.
+#[test]
+fn half_spectra_are_finite_where_transforms_of_pairs_are_not() {
+    for (real, most) in [(Real::F32, f64::from(f32::MAX)), (Real::F64, f64::MAX)] {
+        // The half spectrum is made by the only pass, by itself, and after passes of each kind.
+        for n in [8, 2, 10, 74, 1200] {
+            let m = n / 2;
+            // Numbers are in units of the largest one. A single pair is its own transform, and only sums of it are too large.
+            let whole = if m == 1 { 0.7 } else { 1.02 };
+            let pairs: Numbers = (0..m).map(|j| root_of_unity((m - j) % m, m) * (whole / m as f64)).collect();
+            let x: Numbers =
+                pairs.iter().flat_map(|pair| [pair.re, pair.im].map(|re| Complex { re, im: 0.0 })).collect();
+            let plan = plan(real, &[1, n], &[1], FftKind::RealForward, LITTLE).expect("a plan");
+            let large: Numbers = pairs.iter().map(|pair| *pair * most).collect();
+            let found: Numbers = run(&plan, real, &large, m + 1).into_iter().map(|x| x / most).collect();
+            assert_near(&found, &sums(&x, false)[..=m], real, &format!("{n}: {plan:#?}"));
+        }
+    }
 }
 
 #[test]

@@ -50,7 +50,7 @@ impl Real {
     }
 }
 
-/// A real value: a register times a factor. Signs, halves and √½ wait for the next addition, which uses them as the multiplier of an `fma`.
+/// A real value: a register times a factor. Signs and √½ wait for the next addition, which uses them as the multiplier of an `fma`.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Value {
     pub(in super::super) factor: f64,
@@ -106,11 +106,6 @@ impl Number {
     pub(in super::super) fn conjugate(self) -> Self {
         Self { re: self.re, im: self.im.negated() }
     }
-
-    /// Multiplies by a real number, without an instruction.
-    pub(in super::super) fn times(self, factor: f64) -> Self {
-        Self { re: self.re.times(factor), im: self.im.times(factor) }
-    }
 }
 
 /// A memory access: the space, the address, and the threads that access it.
@@ -140,6 +135,8 @@ pub(in super::super) struct Code {
     pub(in super::super) split: [bool; 2],
     /// Whether the input has real numbers, without imaginary parts.
     pub(in super::super) of_reals: bool,
+    /// Whether numbers of the input are halved.
+    pub(in super::super) halved: bool,
     /// The factor of numbers of the output, if it is not 1.
     pub(in super::super) scale: Option<Reg>,
     /// The blocks of a cluster.
@@ -152,7 +149,8 @@ pub(in super::super) const SMALL: u32 = 1 << 16;
 /// Operations on 32-bit integers.
 impl Code {
     pub(in super::super) fn new(real: Real, arch: u32, version: u32) -> Self {
-        Self { e: Emitter::new(arch, version), real, split: [false; 2], of_reals: false, scale: None, cluster: 1 }
+        let e = Emitter::new(arch, version);
+        Self { e, real, split: [false; 2], of_reals: false, halved: false, scale: None, cluster: 1 }
     }
 
     /// Loads a parameter that is an integer.
@@ -296,7 +294,7 @@ impl Code {
         } else {
             op!(self.e, "{guard}ld.{space}.v2.{t} {{{re}, {im}}}, [{address}{}];", Offset(offset));
         }
-        [re, im]
+        if self.halved && place.is_end() { [re, im].map(|part| self.product(part, 0.5)) } else { [re, im] }
     }
 
     fn load_real(&mut self, place: Place) -> [Reg; 2] {

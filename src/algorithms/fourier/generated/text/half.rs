@@ -4,6 +4,9 @@
 //! spectrum with these two numbers. In the last stage of a forward transform, and in the first stage of an inverse one, a thread has the
 //! butterflies `u` and `apart - u`. So it has both elements: number `k` of one butterfly, and number `radix - 1 - k` of the other. For
 //! `u = 0`, the two butterflies are 0 and `apart / 2`. In each of these, the elements are each other's partners.
+//!
+//! The half spectrum has half of the sums of these elements, and `Z` may be twice as large as the half spectrum. A forward transform halves
+//! the pairs where it reads them. So `Z` is in the range of the type if the half spectrum is.
 
 use super::code::{Code, Number, Place};
 use super::kernel::{Here, Writer};
@@ -138,17 +141,15 @@ impl Writer<'_> {
     }
 }
 
-/// Computes the elements of the half spectrum from the elements `o` and `m - o` of a transform: `X[o] = e - q` and
-/// `X[m - o] = conj(e + q)`. Here `e` and `f` are the sum and the difference of `Z[o] / 2` and `conj(Z[m - o]) / 2`, and
-/// `q = i * root * f`. Sums of whole numbers could be too large for the type.
+/// Computes the elements of the half spectrum from the elements `o` and `m - o` of a transform: `X[o] = e + q` and
+/// `X[m - o] = conj(e - q)`. Here `e` is the sum of `conj(Z[m - o])` and `Z[o]`, `f` is their difference, and `q = i * root * f`. `Z` is
+/// the transform of pairs that were halved.
 pub(in super::super) fn to_half(code: &mut Code, [z, other]: [Number; 2], root: [Reg; 2]) -> [Number; 2] {
-    // The additions halve `z`.
-    let (z, other) = (z.times(0.5), other.conjugate());
-    let other = Number { re: code.scale(other.re, 0.5), im: code.scale(other.im, 0.5) };
-    let (e, f) = (code.add_number(z, other), code.sub_number(z, other));
+    let other = other.conjugate();
+    let (e, f) = (code.add_number(other, z), code.sub_number(other, z));
     let q = code.multiply(f.turned().negated(), root);
-    // A conjugate of the sum would take one more instruction.
-    [code.sub_number(e, q), code.add_number(e.conjugate(), q.conjugate())]
+    // A conjugate of the difference would take one more instruction.
+    [code.add_number(e, q), code.sub_number(e.conjugate(), q.conjugate())]
 }
 
 /// Computes the way back: `Z[o] = e + q` and `Z[m - o] = conj(e - q)`. Here `e` and `f` are the sum and the difference of `X[o]` and

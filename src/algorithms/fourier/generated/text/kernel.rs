@@ -123,8 +123,10 @@ impl<'a> Writer<'a> {
         roots: &'a mut Vec<Complex<f64>>,
     ) -> Self {
         debug_assert!(pass.radices.len() > 1 || pass.lanes[0] == pass.lanes[1], "lanes change in an exchange");
+        debug_assert!(pass.halved || pass.kind != Kind::RealForward, "a half spectrum has half of the sums");
         let (stages, layouts) = (pass.stages(), layouts(pass));
-        (code.split, code.of_reals, code.scale) = (pass.split, pass.of_reals, frame.scale);
+        (code.split, code.of_reals, code.halved) = (pass.split, pass.of_reals, pass.halved);
+        code.scale = frame.scale;
         Self { code, pass, frame, roots, stages, layouts, in_use: false }
     }
 

@@ -28,7 +28,8 @@ pub(in super::super::super) struct SpectrumPass {
     pub(in super::super) lines: u32,
     /// Whether the pass goes from half spectra to the numbers that an inverse transform takes.
     pub(in super::super) inverse: bool,
-    /// This field, and the next one, are those of a [`LinePass`](super::super::pass::LinePass).
+    /// This field, and the next two, are those of a [`LinePass`](super::super::pass::LinePass).
+    pub(in super::super) halved: bool,
     pub(in super::super) scaled: bool,
     pub(in super::super) split: [bool; 2],
 }
@@ -49,7 +50,8 @@ impl SpectrumPass {
 pub(in super::super::super) fn spectrum(pass: &SpectrumPass, arch: u32) -> PassKernel {
     let (target, version) = target_of(arch);
     let mut code = Code::new(pass.real, target, version);
-    (code.split, code.scale) = (pass.split, pass.scaled.then(|| code.real_parameter(SCALE)));
+    (code.split, code.halved) = (pass.split, pass.halved);
+    code.scale = pass.scaled.then(|| code.real_parameter(SCALE));
     let [input, output, roots, _] = [0, 1, 2, 3].map(|number| code.pointer_parameter(number));
     let thread = code.integer("%tid.x");
     let tile = code.integer("%ctaid.x");
