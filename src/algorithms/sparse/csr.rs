@@ -364,9 +364,14 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
     /// # Errors
     /// Returns the errors of a launch and of an allocation, and [`Error::SparseMatrix`] if `I` cannot number the rows.
     pub fn row_indices(&self, stream: &Stream) -> Result<Buffer<I>> {
+        self.rows_of_entries("Csr::row_indices", stream)
+    }
+
+    /// Works as [`row_indices`](Self::row_indices), for a call that errors name.
+    pub(super) fn rows_of_entries(&self, call: &'static str, stream: &Stream) -> Result<Buffer<I>> {
         if self.rows.saturating_sub(1) as u64 > I::MOST {
             let reason = format!("indices of {} bits cannot number {} rows", I::WIDTH, self.rows);
-            return Err(wrong("Csr::row_indices", reason));
+            return Err(wrong(call, reason));
         }
         let mut row_indices = stream.buffer_uninit(self.entries())?;
         let at = (stream, dims(self.entries(), u32::MAX as usize));

@@ -59,7 +59,7 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
         }
         // A key has a column in its upper bits and a row in its lower bits.
         let stride = 1 << row_bits;
-        let row_indices = self.row_indices(stream)?;
+        let row_indices = self.rows_of_entries(CALL, stream)?;
         let mut keys = stream.buffer_uninit::<u64>(entries)?;
         let mut found = stream.buffer_from(&[u64::MAX])?;
         let at = (stream, dims(entries, u32::MAX as usize));
