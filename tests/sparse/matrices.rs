@@ -171,7 +171,7 @@ fn triplets_that_are_no_matrix_are_errors_that_name_the_place() -> Result<()> {
             &[],
             &[],
             &[],
-            "18446744073709551615 rows have one offset more, which are too many to be counted in 64 bits",
+            "18446744073709551615 rows have 18446744073709551615 + 1 offsets, which are too many to be counted in 64 bits",
         ),
     ];
     for (shape, rows, columns, values, expected) in cases {

@@ -44,9 +44,9 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
     ///
     /// # Errors
     /// Returns [`Error::SparseMatrix`](crate::Error::SparseMatrix) if there are not as many rows, columns and values, if a triplet is
-    /// outside the matrix, which the error names, if the places of the matrix or its offsets, of which there is one more than rows, are too
-    /// many to be counted in 64 bits, or if it has more entries than `I` can count. Returns the errors of a launch, of an allocation and of
-    /// a copy.
+    /// outside the matrix, which the error names, or if the matrix has more entries than `I` can count. Returns it also if 64 bits cannot
+    /// count the places of the matrix, or its offsets. There is one offset more than rows. Returns the errors of a launch, of an allocation
+    /// and of a copy.
     pub fn from_triplets<'a, 'r, 'c, 'v, R, SortTag, ReduceTag>(
         run: impl Into<Run<'a>>,
         shape: (usize, usize),
@@ -72,7 +72,7 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
             return Err(wrong(CALL, format!("{rows} × {columns} places are too many to be counted in 64 bits")));
         };
         let Some(ends) = shape.0.checked_add(1) else {
-            let reason = format!("{rows} rows have one offset more, which are too many to be counted in 64 bits");
+            let reason = format!("{rows} rows have {rows} + 1 offsets, which are too many to be counted in 64 bits");
             return Err(wrong(CALL, reason));
         };
 
