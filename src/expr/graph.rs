@@ -92,8 +92,8 @@ pub(crate) struct View {
 
 /// The view that a stencil reads, and where. Steps of the stencil need it.
 pub(crate) struct Origin {
-    /// The view, or `None` if the stencil reads an interior stencil, because it has no steps then. The view has no origin. So origins make
-    /// no chain, which would overflow the stack when it is dropped.
+    /// The view, or `None` if the stencil reads an interior stencil with fewer results than elements. Such a stencil has no steps. The view
+    /// has no origin. So origins make no chain, which would overflow the stack when it is dropped.
     pub(crate) view: Option<Arc<View>>,
     /// The position of the part, for an interior stencil with fewer results than the view has elements.
     pub(crate) inside: Option<Inside>,
@@ -123,7 +123,7 @@ impl View {
     }
 
     /// Returns the view of the origin, if a stencil reads this view: a view without an origin, with the same elements. Returns `None` if
-    /// this view is what an interior stencil reads.
+    /// this view is a part that an interior stencil with fewer results than elements reads.
     pub(crate) fn stencil_origin(self: &Arc<Self>) -> Option<&Arc<Self>> {
         match self.origin.as_deref() {
             None => Some(self),

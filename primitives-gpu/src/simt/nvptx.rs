@@ -174,7 +174,7 @@ pub(crate) fn pause(nanoseconds: u32) {
     __kp_nanosleep(nanoseconds);
 }
 
-/// From sm_90 on.
+/// Needs sm_90 or later.
 #[inline(always)]
 pub(crate) fn launch_dependents() {
     __kp_launch_dependents();
