@@ -63,6 +63,8 @@ impl Order {
     pub const NONE: Self = Self { way: 1, by: 0 };
     /// Not an order, and its answers change: see [`hostile`].
     pub const COIN: Self = Self { way: 2, by: 0 };
+    /// An order by the quotient of 100, from the largest one. The number 0 is a fault.
+    pub const BY_QUOTIENT: Self = Self { way: 3, by: 0 };
 
     pub const fn by_remainder(by: u32) -> Self {
         Self { way: 0, by }
@@ -76,7 +78,8 @@ impl BinaryFn<u32> for Order {
         match self.way {
             0 => a % self.by.max(1) < b % self.by.max(1),
             1 => (a ^ b.rotate_left(7)).wrapping_mul(0x9e37_79b1) >> 31 != 0,
-            _ => hostile::toss(a ^ b.rotate_left(7)),
+            2 => hostile::toss(a ^ b.rotate_left(7)),
+            _ => 100u32.divide(a) > 100u32.divide(b),
         }
     }
 }

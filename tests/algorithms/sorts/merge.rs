@@ -312,3 +312,28 @@ fn floats_and_bytes_in_no_order_do_no_harm() -> Result<()> {
     }
     Ok(())
 }
+
+/// The first input ends inside a vector, and threads look at what is after it.
+#[test]
+fn comparators_get_only_items_of_the_inputs() -> Result<()> {
+    let stream = stream()?;
+    for (len, other) in [(1, 1), (3, 2), (5, 4), (4097, 6), (9001, 9002)] {
+        let [a, b] = [len, other].map(|len| (0..len).map(|i| 1 + i * 9 / len).collect::<Vec<u32>>());
+        let (x, y) = (stream.buffer_from(&a)?, stream.buffer_from(&b)?);
+        let both = [a, b].concat();
+        // Numbers up to 9 have different quotients.
+        let mut expected: Vec<u32> = (0..len + other).collect();
+        expected.sort_by_key(|&i| both[i as usize]);
+        let (mut keys, mut places) =
+            (stream.buffer_zeroed::<u32>(both.len())?, stream.buffer_zeroed::<u32>(both.len())?);
+        let values = [counting(0u32, len as usize), counting(len, other as usize)];
+        merge_pairs(&stream, (&x, values[0]), (&y, values[1]), Order::BY_QUOTIENT, &mut keys, &mut places)?;
+        assert!(places.to_vec()? == expected, "{len} and {other}");
+        expected.iter_mut().for_each(|i| *i = both[*i as usize]);
+        assert!(keys.to_vec()? == expected, "{len} and {other}");
+        keys.as_mut_slice().set_zero(&stream)?;
+        merge(&stream, &x, &y, Order::BY_QUOTIENT, &mut keys)?;
+        assert!(keys.to_vec()? == expected, "{len} and {other}");
+    }
+    Ok(())
+}

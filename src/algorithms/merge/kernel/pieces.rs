@@ -5,6 +5,7 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::view::SharedArray;
 
 use super::{MERGE_THREADS, vector};
+use crate::algorithms::tile::warps::any_item;
 
 /// Returns the beginnings of two pieces of inputs in shared memory, where vectors of both keep their alignment. A piece is a first item and
 /// a length.
@@ -16,7 +17,7 @@ pub(super) fn places<T: Element>([a, b]: &[(usize, usize); 2]) -> [u32; 2] {
 }
 
 /// Begins to copy a piece of an input to shared memory, from `place`, by vectors of `N` items. It also copies the other items of the
-/// vectors at its ends.
+/// vectors at its ends, with [any item](any_item) where the input has none: threads compare what is between two pieces.
 ///
 /// # Safety
 /// There is room, and nobody else accesses it until a barrier after [`Input::wait_for_copies`].
@@ -46,7 +47,7 @@ pub(super) unsafe fn stage<S: Source<Item: Element>, const N: usize, const THREA
         unsafe {
             if !x.copy::<N>(from, to, place + at as usize) {
                 for i in 0..N {
-                    to.store(place + at as usize + i, x.get(from + i).unwrap_or(S::Item::ZERO));
+                    to.store(place + at as usize + i, x.get(from + i).unwrap_or_else(|| any_item(x)));
                 }
             }
         }
