@@ -40,6 +40,10 @@ pub fn scan_by_key_tiles<K, V, R>(
     V: Source<Item: Element>,
     R: Reducer<V::Item> + KernelParam,
 {
+    // There is no key that it could compare.
+    if keys.is_empty() {
+        return;
+    }
     let chain = Chain::new(cx, &chain, cx.grid_blocks()).epoch(epoch);
     let tile = chain.take_tile(&mut ticket);
     let scan = RunScan { cx, runs: Keys(keys), values, first, exclusive, op };

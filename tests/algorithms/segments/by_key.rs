@@ -1,12 +1,12 @@
 //! Tests reductions and scans of runs of equal keys against loops.
 
 use kernel_primitives::algorithms::{
-    Parameter, Run, Tuning, Workspace, exclusive_scan_by_key, inclusive_scan_by_key, reduce_by_key, run_length_encode,
-    segmented_exclusive_scan, segmented_inclusive_scan, unique,
+    Parameter, Run, Tuning, Workspace, exclusive_scan_by_key, inclusive_scan, inclusive_scan_by_key, reduce_by_key,
+    run_length_encode, segmented_exclusive_scan, segmented_inclusive_scan, unique,
 };
 use kernel_primitives::functor::{Add, BinaryFn, Max};
 use kernel_primitives::input::map;
-use kernel_primitives::{Error, Result, f16};
+use kernel_primitives::{Devices, Error, Result, f16};
 
 use crate::LENGTHS;
 use crate::kernels::{AddEach, Compose, Divisor, Map, Times};
@@ -409,5 +409,18 @@ fn keys_are_compared_only_with_keys_of_the_input() -> Result<()> {
             assert!(out.to_vec()?.into_iter().eq(lengths.iter().flat_map(|&len| 1..=len)));
         }
     }
+    Ok(())
+}
+
+#[test]
+fn no_items_of_another_device_are_refused_too() -> Result<()> {
+    let streams = Devices::emulated(2)?.streams()?;
+    let (x, mut out) = (streams[0].buffer_zeroed::<u32>(0)?, streams[0].buffer_zeroed::<u32>(0)?);
+    let results = [
+        inclusive_scan(&streams[1], &x, Add, &mut out),
+        inclusive_scan_by_key(&streams[1], &x, &x, Add, &mut out),
+        exclusive_scan_by_key(&streams[1], &x, &x, 0, Add, &mut out),
+    ];
+    assert!(results.iter().all(|result| matches!(result, Err(Error::WrongDevice { .. }))), "{results:?}");
     Ok(())
 }
