@@ -221,7 +221,8 @@ const LAUNCH_DEPENDENTS: &str = "\n\tgriddepcontrol.launch_dependents;";
 pub(crate) fn with_overlap(text: &str) -> Option<String> {
     let entry = text.find(".entry")?;
     let (head, body) = text.split_at(entry + text[entry..].find('{')? + 1);
-    let launches = if body.contains(LAUNCH_DEPENDENTS.trim()) { "" } else { LAUNCH_DEPENDENTS };
+    // A function that was not inlined may say it, too.
+    let launches = if text.contains(LAUNCH_DEPENDENTS.trim()) { "" } else { LAUNCH_DEPENDENTS };
     let ordered = [head, WAIT, launches, body].concat().replace("ld.global.nc.", "ld.global.");
     // Of other loads that nothing orders, there are forms that no compiler has written here.
     Some(if ordered.contains(".nc.") || ordered.contains("ldu.") { text.to_owned() } else { ordered })

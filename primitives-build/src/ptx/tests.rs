@@ -178,6 +178,10 @@ fn an_entry_waits_for_the_launch_before_it_first() {
             && late.matches("griddepcontrol").count() == 2,
         "{late}"
     );
+    let apart =
+        ".func f() {\n\tgriddepcontrol.launch_dependents;\n\tret;\n}\n.entry k() {\n\tcall.uni f, ();\n\tret;\n}";
+    let apart = with_overlap(apart).unwrap();
+    assert!(apart.ends_with(".entry k() {\n\tgriddepcontrol.wait;\n\tcall.uni f, ();\n\tret;\n}"), "{apart}");
     let loads = ".entry k() {\n\tld.global.nc.v4.b32 {%r1, %r2, %r3, %r4}, [%rd1];\n\tret;\n}";
     assert!(with_overlap(loads).is_some_and(|text| text.contains("\tld.global.v4.b32 ")));
     let unordered = ".entry k() {\n\tld.global.cs.nc.b32 %r1, [%rd1];\n\tret;\n}";

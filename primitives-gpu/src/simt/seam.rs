@@ -6,7 +6,8 @@ macro_rules! check {
         const _: () = {
             let _: [fn() -> $crate::simt::Dim3; 4] = [thread_idx, block_idx, block_dim, grid_dim];
             let _: [fn() -> u32; 4] = [arch, lane_id, active_mask, dynamic_shared_len];
-            let _: [fn(); 4] = [barrier, copy_async_wait, copy_async_commit, copy_async_wait_but_last];
+            let _: [fn(); 5] =
+                [barrier, copy_async_wait, copy_async_commit, copy_async_wait_but_last, launch_dependents];
             let _: fn(bool) -> u32 = barrier_count;
             let _: [fn(bool) -> bool; 2] = [barrier_all, barrier_any];
             let _: [fn(u32); 2] = [sync_warp, pause];
