@@ -341,11 +341,12 @@ impl Workspace {
     /// The words for chains of few tiles. To clear a chain for each call would take longer than some of these calls work.
     const CHAIN: usize = 4608;
 
-    /// Makes a workspace with `bytes` of memory, and 36 KiB for algorithms that chain few tiles.
+    /// Makes a workspace with `bytes` of memory, at least 36 KiB, and 36 KiB more for algorithms that chain few tiles.
     pub fn with_capacity(stream: &Stream, bytes: usize) -> Result<Self> {
         let chain = stream.buffer_zeroed(Self::CHAIN)?;
         Ok(Self {
-            buffer: Some(stream.buffer_uninit(bytes)?),
+            // With room for the chains of captures, as after the first call.
+            buffer: Some(stream.buffer_uninit(bytes.max(Self::CHAIN * size_of::<u64>()))?),
             typed: Typed::default(),
             chain: Some(chain),
             launches: 0,
