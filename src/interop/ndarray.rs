@@ -352,7 +352,8 @@ impl<T: Scalar> Tensor<T> {
     ///
     /// Returns [`Error::NotOnHost`] if the tensor's memory is on a GPU, [`Error::Fault`] if an element has not been written,
     /// [`Error::Expression`] for a shape that is not possible in `ndarray`, [`Error::InvalidBits`] for a byte that is not a `bool`,
-    /// [`Error::Capture`] if a capture of this thread uses the memory, and [`Error::InKernel`] in a kernel that writes the memory.
+    /// [`Error::Capture`] if a capture of this thread uses the memory, [`Error::InKernel`] in a kernel that writes the memory, and
+    /// [`Error::Allocation`] if elements overlap and the host does not have the memory to check them.
     #[track_caller]
     pub fn with_ndarray<R>(&self, f: impl FnOnce(ArrayViewD<'_, T>) -> R) -> Result<R> {
         self.with_frame("`Tensor::with_ndarray`", false, |start, frame| {
