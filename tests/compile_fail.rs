@@ -4,8 +4,8 @@
 //! headline, labels or notes. `//~^ text` means the line above, and `//~? text` any place. A file without such comments compiles. No other
 //! errors are accepted. Fragments are compared and not whole messages, because the rest changes with the compiler.
 //!
-//! The compiler makes code of each file, because a check alone would not evaluate assertions in generic functions. It uses the library that
-//! this test was built with.
+//! The compiler makes code of each file, because a check alone would not evaluate assertions in generic functions. It uses a library that
+//! was built with the options of this test, which is in general the one that the test has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -36,15 +36,26 @@ fn expectations(source: &str) -> Vec<Expected> {
     source.lines().enumerate().filter_map(of_line).collect()
 }
 
-/// The library that this test was built with, and the folder of its dependencies.
+/// A library that was built with the options of this test.
 struct Library {
     file: PathBuf,
-    dependencies: PathBuf,
+    /// The folders of its dependencies. Procedural macros are the host's, and may be in another folder than the rest.
+    dependencies: BTreeSet<PathBuf>,
+    /// What `--target` says. If it says nothing, all is for the host.
+    target: Option<String>,
 }
 
 impl Library {
-    /// Asks cargo, which has nothing to build.
+    /// Asks cargo, with the options of this test that can be known here. If there were no others, cargo has nothing to build.
     fn find() -> Self {
+        // Cargo makes `TARGET/tmp` and `TARGET/PROFILE/deps/TEST`. With `--target` or a setting like it, they are below `TARGET/TRIPLE`.
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
+        let known = compiler().args(["--print", "target-list"]).output().expect("the compiler runs");
+        let known = String::from_utf8_lossy(&known.stdout);
+        let target = known.lines().find(|triple| folder.ends_with(triple)).map(str::to_owned);
+        let test = env::current_exe().expect("the file of this test");
+        let profile = test.ancestors().nth(2).and_then(Path::file_name).expect("the folder of the profile");
+        let features = [("cuda", cfg!(feature = "cuda")), ("tracing", cfg!(feature = "tracing"))];
         let mut cargo = Command::new(cargo());
         cargo.args([
             "test",
@@ -56,33 +67,51 @@ impl Library {
             "--manifest-path",
         ]);
         cargo.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
-        cargo.arg("--target-dir").arg(Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder"));
-        if !cfg!(debug_assertions) {
-            cargo.arg("--release");
+        if let Some(triple) = &target {
+            cargo.arg("--target").arg(triple);
+        }
+        let root = if target.is_some() { folder.parent().expect("the target folder") } else { folder };
+        cargo.arg("--target-dir").arg(root);
+        // The folder of the profile `dev` is `debug`.
+        if profile != "debug" {
+            cargo.arg("--profile").arg(profile);
+        }
+        for (feature, _) in features.iter().filter(|(_, is_on)| *is_on) {
+            cargo.arg("--features").arg(feature);
         }
         let output = cargo.output().expect("cargo runs");
-        let said = String::from_utf8_lossy(&output.stdout);
-        let files = said.lines().filter_map(|line| {
-            let message: Value = serde_json::from_str(line).ok()?;
-            let is_library = message["reason"] == "compiler-artifact"
-                && message["target"]["name"] == "kernel_primitives"
-                && list(&message["target"]["kind"]).iter().any(|kind| kind == "lib");
-            let file = list(&message["filenames"]).iter().map(string).find(|file| file.ends_with(".rlib"));
-            file.filter(|_| is_library).map(PathBuf::from)
-        });
-        let found: Vec<PathBuf> = files.collect();
+        let (mut found, mut dependencies) = (Vec::new(), BTreeSet::new());
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            let Ok(message) = serde_json::from_str::<Value>(line) else { continue };
+            let is_build_script = list(&message["target"]["kind"]).iter().any(|kind| kind == "custom-build");
+            if message["reason"] != "compiler-artifact" || is_build_script {
+                continue;
+            }
+            for file in list(&message["filenames"]).iter().map(|file| PathBuf::from(string(file))) {
+                let folder = file.parent().expect("a folder");
+                let below = folder.join("deps");
+                dependencies.insert(if below.is_dir() { below } else { folder.to_owned() });
+                let is_rlib = file.extension().is_some_and(|extension| extension == "rlib");
+                if is_rlib && message["target"]["name"] == "kernel_primitives" {
+                    found.push(file);
+                }
+            }
+        }
         let [file] = <[PathBuf; 1]>::try_from(found).unwrap_or_else(|found| {
             panic!("one library and not {found:?}: {}", String::from_utf8_lossy(&output.stderr))
         });
-        let folder = file.parent().expect("a folder");
-        let below = folder.join("deps");
-        let dependencies = if below.is_dir() { below } else { folder.to_owned() };
-        Self { file, dependencies }
+        Self { file, dependencies, target }
     }
 }
 
 fn cargo() -> PathBuf {
     env::var_os("CARGO").map_or_else(|| "cargo".into(), PathBuf::from)
+}
+
+/// The compiler that cargo uses.
+fn compiler() -> Command {
+    let beside = cargo().with_file_name("rustc");
+    Command::new(if beside.is_file() { beside } else { "rustc".into() })
 }
 
 /// An error of the compiler.
@@ -107,11 +136,13 @@ struct Compiled {
 
 fn compile(case: &Path, library: &Library) -> Compiled {
     let code = Path::new(env!("CARGO_TARGET_TMPDIR")).join(case.file_stem().expect("a file")).with_extension("o");
-    let beside = cargo().with_file_name("rustc");
-    let mut rustc = Command::new(if beside.is_file() { beside } else { "rustc".into() });
+    let mut rustc = compiler();
     rustc.args(["--edition=2024", "--emit=obj", "--error-format=json", "-Awarnings", "-o"]).arg(code).arg(case);
     rustc.arg(format!("--extern=kernel_primitives={}", library.file.display()));
-    rustc.arg(format!("-Ldependency={}", library.dependencies.display()));
+    rustc.args(library.dependencies.iter().map(|folder| format!("-Ldependency={}", folder.display())));
+    if let Some(triple) = &library.target {
+        rustc.arg("--target").arg(triple);
+    }
     let output = rustc.output().expect("the compiler runs");
     let mut compiled = Compiled { succeeded: output.status.success(), ..Compiled::default() };
     for line in String::from_utf8_lossy(&output.stderr).lines() {
