@@ -56,6 +56,15 @@ impl StreamInner {
         Ok(busy.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Refuses a copy of bytes on this stream if a kernel of the emulator that runs on the stream makes the call. The call asks before it
+    /// waits for a buffer: who uses the buffer may wait for this kernel.
+    pub(crate) fn check_copy(&self, bytes: usize) -> Result<()> {
+        match &self.queue {
+            Queue::Emulator(busy) if bytes > 0 => in_kernel::check_stream(busy),
+            _ => Ok(()),
+        }
+    }
+
     /// The position in the queue that the next work of a GPU's stream gets. The caller holds the device's turn.
     #[inline]
     pub(crate) fn next_position(&self) -> u64 {

@@ -231,3 +231,64 @@ fn a_lane_uses_the_buffers_of_a_call_that_waits_for_another_buffer() -> Result<(
         Ok(())
     })
 }
+
+/// Another kernel has the buffer of the call, and waits for the stream.
+#[test]
+fn a_lane_that_launches_on_its_own_stream_waits_for_no_buffer_first() -> Result<()> {
+    soon(|| {
+        for device in devices() {
+            let (stream, other) = (device.stream()?, device.stream()?);
+            let mut y = other.buffer_from(&[1u32])?;
+            let uses_y = Arc::new(other.capture(|s| launch(s, &INNER, &[], &mut [y.as_mut_slice()], || ()))?);
+            let begun = Arc::new(Barrier::new(2));
+            let (both, waited_for) = (begun.clone(), stream.clone());
+            let holds_y = other.capture(|s| {
+                launch(s, &INNER, &[], &mut [y.as_mut_slice()], move || {
+                    both.wait();
+                    waited_for.synchronize().unwrap();
+                })
+            })?;
+            thread::scope(|scope| {
+                let holds = scope.spawn(|| holds_y.launch(&other));
+                let own = stream.clone();
+                let result = in_kernel(&stream, &[], &mut [], move || {
+                    begun.wait();
+                    uses_y.launch(&own)
+                })?;
+                waits_for_itself(result, "outer", STREAM);
+                holds.join().expect("no panic")
+            })?;
+        }
+        Ok(())
+    })
+}
+
+/// As the test before, for a copy.
+#[test]
+fn a_lane_that_copies_on_its_own_stream_waits_for_no_buffer_first() -> Result<()> {
+    soon(|| {
+        for device in devices() {
+            let (stream, other) = (device.stream()?, device.stream()?);
+            // Copies to the host are on the stream that has written the buffer.
+            let mut y = stream.buffer_from(&[1u32])?;
+            let begun = Arc::new(Barrier::new(2));
+            let (both, waited_for) = (begun.clone(), stream.clone());
+            let holds_y = other.capture(|s| {
+                launch(s, &INNER, &[], &mut [y.as_mut_slice()], move || {
+                    both.wait();
+                    waited_for.synchronize().unwrap();
+                })
+            })?;
+            thread::scope(|scope| {
+                let holds = scope.spawn(|| holds_y.launch(&other));
+                let result = in_kernel(&stream, &[], &mut [], move || {
+                    begun.wait();
+                    y.to_vec()
+                })?;
+                waits_for_itself(result, "outer", STREAM);
+                holds.join().expect("no panic")
+            })?;
+        }
+        Ok(())
+    })
+}

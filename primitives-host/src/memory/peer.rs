@@ -54,6 +54,7 @@ pub(crate) fn copy(
     {
         owner.let_access(peer);
     }
+    stream.0.check_copy(bytes)?;
     let _held = uses.lock()?;
     let _turns = turns(stream.device(), source.device());
     uses.enter(&stream.0)?;

@@ -79,6 +79,7 @@ impl<'a, T: Element> Part<'a, T> {
     fn copy_to(self, host: &mut [T]) -> Result<()> {
         check_lengths("copy to the host", "the slice", self.len, "the host's", host.len())?;
         check_host_copy("`Buffer::copy_to`", self.allocation)?;
+        self.allocation.writer().check_copy(size_of_val(host))?;
         let _held = self.allocation.lock(Mode::Read)?;
         let _read = ReadByHost::new(self.allocation);
         let writer = self.allocation.writer();
@@ -95,6 +96,7 @@ impl<'a, T: Element> Part<'a, T> {
     fn copy_from(self, host: &[T]) -> Result<()> {
         check_lengths("copy from the host", "the slice", self.len, "the host's", host.len())?;
         check_host_copy("`Buffer::copy_from`", self.allocation)?;
+        self.allocation.writer().check_copy(size_of_val(host))?;
         let _held = self.allocation.lock(Mode::Write)?;
         let stream = self.allocation.writer();
         {
@@ -148,6 +150,7 @@ impl<'a, T: Element> Part<'a, T> {
         let mut uses = Uses::default();
         uses.add(access.0, mode);
         let (memory, bytes) = (access.0.memory(), self.len * size_of::<T>());
+        stream.0.check_copy(bytes)?;
         Transfer::begin(stream, host, direction, |host| {
             let _held = uses.lock()?;
             let _turn = stream.device().turn();
@@ -319,6 +322,7 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
         if let Queue::Capture(recording) = &stream.0.queue {
             return recording.add(|recorded| recorded.fill_zero(&uses, (target.0, self.0.start), bytes));
         }
+        stream.0.check_copy(bytes)?;
         let _held = uses.lock()?;
         let _turn = stream.device().turn();
         uses.enter(&stream.0)?;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::Result;
+use crate::launch::in_kernel;
 use crate::memory::allocation::{Allocation, Held, unless_taken};
 use crate::stream::StreamInner;
 
@@ -70,6 +71,8 @@ impl Uses {
     /// # Errors
     /// Returns the errors of [`Allocation::lock`] and of [`StreamInner::turn`].
     pub(crate) fn lock_with_turn<'a>(&'a self, busy: &'a Mutex<()>) -> Result<(Vec<Held<'a>>, MutexGuard<'a, ()>)> {
+        // Before it waits for a buffer: who uses the buffer may wait for the kernel that makes the call.
+        in_kernel::check_stream(busy)?;
         loop {
             let held = self.lock()?;
             if let Some(turn) = unless_taken(busy.try_lock()) {
