@@ -1,8 +1,9 @@
 //! Kernels of the emulator that call the host's functions: what would wait for the kernel is an error, and the rest works.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use primitives_gpu::view::LaunchBounds;
 use primitives_host::__private::{KernelInfo, Launch};
@@ -290,5 +291,33 @@ fn a_lane_that_copies_on_its_own_stream_waits_for_no_buffer_first() -> Result<()
             })?;
         }
         Ok(())
+    })
+}
+
+#[test]
+fn a_graph_of_buffers_that_others_always_read_is_launched() -> Result<()> {
+    soon(|| {
+        let device = Device::emulator();
+        let stream = device.stream()?;
+        let (mut x, mut y) = (stream.buffer_from(&[1u32])?, stream.buffer_from(&[2u32])?);
+        let graph = stream.capture(|s| launch(s, &INNER, &[], &mut [x.as_mut_slice(), y.as_mut_slice()], || ()))?;
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for (buffer, millis) in [(&x, 90), (&x, 130), (&y, 110), (&y, 150)] {
+                let (queue, done) = (device.stream()?, &done);
+                scope.spawn(move || {
+                    while !done.load(Ordering::Relaxed) {
+                        let work = move || thread::sleep(Duration::from_millis(millis));
+                        launch(&queue, &KERNEL, &[buffer], &mut [], work).unwrap();
+                    }
+                });
+            }
+            thread::sleep(Duration::from_millis(300));
+            let begin = Instant::now();
+            let result = graph.launch(&stream);
+            done.store(true, Ordering::Relaxed);
+            assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
+            result
+        })
     })
 }

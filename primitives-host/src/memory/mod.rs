@@ -18,6 +18,7 @@ use crate::{Error, Result, trace};
 
 pub(crate) mod allocation;
 pub(crate) mod buffer;
+pub(crate) mod claims;
 pub(crate) mod peer;
 pub(crate) mod pinned;
 pub(crate) mod slice;

@@ -10,6 +10,7 @@ use primitives_gpu::view::RawView;
 use crate::launch::graph::check_host_copy;
 use crate::memory::allocation::{Allocation, ReadByHost};
 use crate::memory::buffer::Buffer;
+use crate::memory::claims;
 use crate::memory::peer;
 use crate::memory::pinned::PinnedBuffer;
 use crate::memory::transfer::{Direction, Transfer};
@@ -80,7 +81,7 @@ impl<'a, T: Element> Part<'a, T> {
         check_lengths("copy to the host", "the slice", self.len, "the host's", host.len())?;
         check_host_copy("`Buffer::copy_to`", self.allocation)?;
         self.allocation.writer().check_copy(size_of_val(host))?;
-        let _held = self.allocation.lock(Mode::Read)?;
+        let _held = claims::lock_one(self.allocation, Mode::Read)?;
         let _read = ReadByHost::new(self.allocation);
         let writer = self.allocation.writer();
         if T::ANY_BITS {
@@ -97,7 +98,7 @@ impl<'a, T: Element> Part<'a, T> {
         check_lengths("copy from the host", "the slice", self.len, "the host's", host.len())?;
         check_host_copy("`Buffer::copy_from`", self.allocation)?;
         self.allocation.writer().check_copy(size_of_val(host))?;
-        let _held = self.allocation.lock(Mode::Write)?;
+        let _held = claims::lock_one(self.allocation, Mode::Write)?;
         let stream = self.allocation.writer();
         {
             let _turn = self.allocation.device().turn();

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::Result;
 use crate::launch::in_kernel;
 use crate::memory::allocation::{Allocation, Held, unless_taken};
+use crate::memory::claims::Rounds;
 use crate::stream::StreamInner;
 
 /// How work uses a buffer. A later mode includes the earlier one.
@@ -20,7 +21,7 @@ pub(crate) enum Mode {
 #[derive(Default)]
 pub(crate) struct Uses(BTreeMap<usize, (Arc<Allocation>, Mode)>);
 
-fn key(allocation: &Allocation) -> usize {
+pub(crate) fn key(allocation: &Allocation) -> usize {
     std::ptr::from_ref(allocation).addr()
 }
 
@@ -37,7 +38,7 @@ impl Uses {
     }
 
     /// The allocations, each with its mode.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<Allocation>, Mode)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<Allocation>, Mode)> + Clone {
         self.0.values().map(|(allocation, mode)| (allocation, *mode))
     }
 
@@ -46,16 +47,22 @@ impl Uses {
     }
 
     /// Locks the allocations. While it waits for one of them, it holds none: the thread that it waits for may run a kernel on the emulator,
-    /// and a lane of this kernel may need the rest. All work locks its allocations before it takes its turn on a device.
+    /// and a lane of this kernel may need the rest. If others always have one of them, calls that begin later wait for this one: see
+    /// [`claims`](crate::memory::claims). All work locks its allocations before it takes its turn on a device.
     ///
     /// # Errors
     /// Returns the errors of [`Allocation::lock`].
     pub(crate) fn lock(&self) -> Result<Vec<Held<'_>>> {
+        self.lock_in(&mut Rounds::begin(self, None))
+    }
+
+    fn lock_in(&self, rounds: &mut Rounds<'_>) -> Result<Vec<Held<'_>>> {
         'all: loop {
             let mut held = Vec::with_capacity(self.0.len());
             for (allocation, mode) in self.0.values() {
                 let Some(lock) = allocation.try_lock(*mode)? else {
                     drop(held);
+                    rounds.lose();
                     drop(allocation.lock(*mode)?);
                     continue 'all;
                 };
@@ -73,12 +80,14 @@ impl Uses {
     pub(crate) fn lock_with_turn<'a>(&'a self, busy: &'a Mutex<()>) -> Result<(Vec<Held<'a>>, MutexGuard<'a, ()>)> {
         // Before it waits for a buffer: who uses the buffer may wait for the kernel that makes the call.
         in_kernel::check_stream(busy)?;
+        let mut rounds = Rounds::begin(self, Some(busy));
         loop {
-            let held = self.lock()?;
+            let held = self.lock_in(&mut rounds)?;
             if let Some(turn) = unless_taken(busy.try_lock()) {
                 return Ok((held, turn));
             }
             drop(held);
+            rounds.lose();
             drop(StreamInner::turn(busy)?);
         }
     }
