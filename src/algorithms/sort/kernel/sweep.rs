@@ -51,7 +51,9 @@ pub fn sort_sweep<K: SortKey>(
     shared: SharedSlice<u64>,
 ) {
     let memory = Memory { begins: &begins, states: &states, tickets: &tickets };
-    by_shared!(cx, K, Nothing, sweep(cx, (keys, &mut out), None, memory, pass, &mut ranks), shared);
+    // All threads wait for the ticket, so the checks come while it is on its way.
+    let ticket = memory.take_ticket(cx, pass);
+    by_shared!(cx, K, Nothing, sweep(cx, (keys, &mut out), None, memory, (pass, || ticket), &mut ranks), shared);
 }
 
 /// Works as [`sort_sweep`](struct@sort_sweep), with a value for each key. A value goes to the place of its key.
@@ -71,7 +73,9 @@ pub fn sort_sweep_pairs<K: SortKey, V: Element>(
 ) {
     let memory = Memory { begins: &begins, states: &states, tickets: &tickets };
     let values = Some((values, &mut values_out));
-    by_shared!(cx, K, V, sweep(cx, (keys, &mut out), values, memory, pass, &mut ranks), shared);
+    // Beside values there is no register for an early ticket.
+    let ticket = || memory.take_ticket(cx, pass);
+    by_shared!(cx, K, V, sweep(cx, (keys, &mut out), values, memory, (pass, ticket), &mut ranks), shared);
 }
 
 /// The memory that the blocks of a launch share.
@@ -80,6 +84,14 @@ struct Memory<'v, 'k> {
     begins: &'v GlobalMut<'k, u64, Atomic>,
     states: &'v GlobalMut<'k, u32, Atomic>,
     tickets: &'v GlobalMut<'k, u32, Atomic>,
+}
+
+impl Memory<'_, '_> {
+    /// Returns the number of blocks that called this before, in the first thread of the block.
+    #[inline(always)]
+    fn take_ticket(self, cx: Block<'_>, pass: SortPass) -> u32 {
+        if cx.thread_rank() == 0 { self.tickets.at(pass.launch as usize).fetch_add(1) } else { 0 }
+    }
 }
 
 /// The upper two bits of a state say what the other bits count. With this value, they count the keys of this digit in the tile. A cleared
@@ -93,7 +105,7 @@ fn sweep<K: SortKey, V: Element, const ITEMS: usize>(
     (keys, out): (Global<'_, K>, &mut GlobalMut<'_, K>),
     values: Option<(Global<'_, V>, &mut GlobalMut<'_, V>)>,
     memory: Memory<'_, '_>,
-    pass: SortPass,
+    (pass, own_ticket): (SortPass, impl FnOnce() -> u32),
     ranks: &mut Shared<'_, RadixRankStorage<SORT_THREADS>>,
     shared: &Shared<'_, SortTileStorage<K, V, ITEMS>>,
 ) {
@@ -104,9 +116,10 @@ fn sweep<K: SortKey, V: Element, const ITEMS: usize>(
     let thread = cx.thread_rank() as usize;
     cx.require_at_most(keys.len(), out.len());
     // Blocks take their tiles in the order in which they run, so no block waits for one that does not run yet.
+    let own_ticket = own_ticket();
     if thread == 0 {
         // SAFETY: written by one thread, before the barrier.
-        unsafe { ticket.store(0, memory.tickets.at(pass.launch as usize).fetch_add(1)) };
+        unsafe { ticket.store(0, own_ticket) };
     }
     cx.barrier();
     // Returns the tile, the place of its first key in the portion, and the number of its keys. It is computed again each time, because
