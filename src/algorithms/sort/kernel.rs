@@ -183,6 +183,13 @@ impl Digit {
         Self { begin, mask: ((1 << bits) - 1) & 0xff, flip: (turned >> (begin & 63)) as u32 }
     }
 
+    /// Hides from the compiler where the flip comes from. Otherwise the compiler turns whole keys before their shifts, which takes more
+    /// instructions than to turn digits, unless a key has many digits.
+    #[inline(always)]
+    fn hidden(self, cx: Block<'_>) -> Self {
+        Self { flip: cx.opaque(self.flip), ..self }
+    }
+
     #[inline(always)]
     fn of<K: SortKey>(self, key: K) -> u32 {
         (key.to_plain_bits().bits_from(self.begin) ^ self.flip) & self.mask
@@ -265,7 +272,7 @@ fn tile<K: SortKey, V: Element, const ITEMS: usize>(
     let (thread, lane) = (cx.thread_rank() as usize, cx.lane() as usize);
     let first = (thread - lane) * ITEMS + lane;
 
-    let mut digit = Digit::of_bits(begin, end, turned);
+    let mut digit = Digit::of_bits(begin, end, turned).hidden(cx);
     let mut key = read_keys::<K, ITEMS>(cx, keys, turned);
     let mut value = [V::ZERO; ITEMS];
     if let Some((values, _)) = &values {
@@ -283,7 +290,7 @@ fn tile<K: SortKey, V: Element, const ITEMS: usize>(
         if begin >= end {
             break;
         }
-        digit = Digit::of_bits(begin, end, turned);
+        digit = Digit::of_bits(begin, end, turned).hidden(cx);
         // SAFETY: written before the barrier.
         unsafe {
             key = core::array::from_fn(|i| by_key.load(first + i * 32));

@@ -132,7 +132,8 @@ fn sweep<K: SortKey, V: Element, const ITEMS: usize>(
     };
     let begins = |row: usize| memory.begins.at(pass.begins as usize + row * DIGITS + thread);
     let state = |tile: u32| memory.states.at((pass.half_of(pass.launch) + tile) as usize * DIGITS + thread);
-    let digit = Digit::of_bits(pass.begin, pass.end, pass.turned);
+    // It is computed again after the look at other tiles, too.
+    let digit = || Digit::of_bits(pass.begin, pass.end, pass.turned);
 
     let (tile, first, len) = position();
     // If a ticket was changed, it counts tiles that do not exist.
@@ -148,7 +149,8 @@ fn sweep<K: SortKey, V: Element, const ITEMS: usize>(
             row += pass.tiles;
         }
     }
-    let ranked = block_radix_rank(cx, ranks, &key.map(|key| digit.of(key)), |count| {
+    let digits = digit().hidden(cx);
+    let ranked = block_radix_rank(cx, ranks, &key.map(|key| digits.of(key)), |count| {
         let (tile, ..) = position();
         state(tile).store(count | if tile == 0 { UPTO_TILE } else { OF_TILE });
     });
@@ -205,6 +207,8 @@ fn sweep<K: SortKey, V: Element, const ITEMS: usize>(
     }
     cx.barrier();
 
+    // Beside values there is no register for it.
+    let digit = if values.is_none() { digit().hidden(cx) } else { digit() };
     let (_, _, len) = position();
     let place = |i: usize| i * SORT_THREADS + thread;
     // SAFETY: written before the barrier. What has the same digit, in this tile and all others, goes to its own part of `out`, in
