@@ -4,9 +4,10 @@
 //! free. If other threads use one part of it in turn, and others another part, there may be no such moment. Therefore, a call that has lost
 //! some rounds claims all that it uses. Calls that begin later wait for the claim, and what runs comes to its end.
 //!
-//! What runs may itself need a call that begins later: a kernel of the emulator can wait for another thread, and this thread for the claim.
-//! So nobody waits for a claim longer than the claimant has waited before. No thread waits for ever, and as the claimant waits longer,
-//! others give it more time.
+//! What runs may itself need calls that begin later: a kernel of the emulator can wait for another thread, and this thread for the claim. So
+//! a claim lapses after as long as the claimant has waited until then, and each round that the claimant loses renews it. If the claimant
+//! waits for such a kernel, it loses no more rounds, and the calls of others wait once. If others keep it from a free moment, it loses
+//! rounds, and as it waits longer, others give it more time.
 
 use std::iter;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,6 +36,8 @@ type Used = (usize, Mode);
 struct Claim {
     /// When the claimant began to wait.
     since: Instant,
+    /// When others need no longer wait.
+    until: Mutex<Instant>,
     used: Vec<Used>,
 }
 
@@ -42,6 +45,13 @@ impl Claim {
     /// Returns whether the claimant cannot have all that it uses beside this use.
     fn excludes(&self, (address, mode): Used) -> bool {
         self.used.iter().any(|&(claimed, by)| claimed == address && mode.max(by) == Mode::Write)
+    }
+
+    /// Returns when a call that began at `begin` need no longer wait. A claim that is renewed meanwhile does not keep it longer than the
+    /// claimant had waited before.
+    fn end_for(&self, begin: Instant) -> Instant {
+        let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.min(begin + begin.saturating_duration_since(self.since))
     }
 }
 
@@ -57,8 +67,8 @@ fn wait(used: impl Iterator<Item = Used> + Clone) {
     let (begin, mut claims) = (Instant::now(), claims());
     loop {
         let excluding = claims.iter().filter(|claim| used.clone().any(|one| claim.excludes(one)));
-        let longest = excluding.map(|claim| begin.saturating_duration_since(claim.since)).max();
-        let rest = longest.unwrap_or_default().saturating_sub(begin.elapsed());
+        let end = excluding.map(|claim| claim.end_for(begin)).max().unwrap_or(begin);
+        let rest = end.saturating_duration_since(Instant::now());
         if rest == Duration::ZERO {
             return;
         }
@@ -99,10 +109,14 @@ impl<'a> Rounds<'a> {
 
     /// Notes that others have something that the call uses, and that the call now waits for it.
     pub(crate) fn lose(&mut self) {
-        let since = *self.since.get_or_insert_with(Instant::now);
+        let now = Instant::now();
+        let since = *self.since.get_or_insert(now);
+        let until = now + (now - since);
         self.lost += 1;
-        if self.lost == ROUNDS {
-            let claim = Arc::new(Claim { since, used: self.used().collect() });
+        if let Some(claim) = &self.claim {
+            *claim.until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+        } else if self.lost >= ROUNDS {
+            let claim = Arc::new(Claim { since, until: Mutex::new(until), used: self.used().collect() });
             claims().push(claim.clone());
             COUNT.fetch_add(1, Ordering::Relaxed);
             self.claim = Some(claim);
@@ -127,6 +141,14 @@ mod tests {
 
     const WAITED: Duration = Duration::from_millis(50);
 
+    /// A call that has waited for a time, and claims what it uses if it loses one more round.
+    fn claimant(uses: &Uses, waited: Duration) -> Rounds<'_> {
+        let mut rounds = Rounds::begin(uses, None);
+        (1..ROUNDS).for_each(|_| rounds.lose());
+        std::thread::sleep(waited);
+        rounds
+    }
+
     /// The claim stands until the end, so a wait for its end would take for ever.
     #[test]
     fn a_call_waits_for_a_claim_as_long_as_the_claimant_has_waited() -> Result<()> {
@@ -134,23 +156,40 @@ mod tests {
         let mut x = stream.buffer_from(&[1u32])?;
         let mut uses = Uses::default();
         uses.add(x.allocation(), Mode::Read);
-        let mut rounds = Rounds::begin(&uses, None);
-        (0..ROUNDS).for_each(|_| rounds.lose());
-        std::thread::sleep(WAITED);
-        let begin = Instant::now();
-        x.copy_from(&[2])?;
-        assert!(begin.elapsed() >= WAITED);
-        let begin = Instant::now();
-        x.as_mut_slice().set_zero(&stream)?;
-        assert!(begin.elapsed() >= WAITED);
+        let mut rounds = claimant(&uses, WAITED);
+        // The second round renews the claim.
+        for _ in 0..2 {
+            let begin = Instant::now();
+            rounds.lose();
+            x.copy_from(&[2])?;
+            assert!(begin.elapsed() >= WAITED);
+        }
         drop(rounds);
-        assert_eq!(x.to_vec()?, [0]);
+        assert_eq!(x.to_vec()?, [2]);
+        Ok(())
+    }
+
+    /// What the claimant waits for may itself wait for many calls.
+    #[test]
+    fn many_calls_wait_no_longer_than_one_for_a_claim_that_is_not_renewed() -> Result<()> {
+        let stream = Device::emulator().stream()?;
+        let mut x = stream.buffer_from(&[0u32])?;
+        let mut uses = Uses::default();
+        uses.add(x.allocation(), Mode::Read);
+        let mut rounds = claimant(&uses, Duration::from_millis(1));
+        rounds.lose();
+        let begin = Instant::now();
+        // If each call waited as long as the claimant until then, all of them would wait for 16 seconds.
+        (0..14).try_for_each(|i| x.copy_from(&[i]))?;
+        assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+        drop(rounds);
         Ok(())
     }
 
     #[test]
     fn a_claim_excludes_writes_of_what_it_reads_and_all_uses_of_what_it_writes() {
-        let claim = Claim { since: Instant::now(), used: vec![(1, Mode::Read), (2, Mode::Write)] };
+        let now = Instant::now();
+        let claim = Claim { since: now, until: Mutex::new(now), used: vec![(1, Mode::Read), (2, Mode::Write)] };
         let excluded = |address| [Mode::Read, Mode::Write].map(|mode| claim.excludes((address, mode)));
         assert_eq!([1, 2, 3].map(excluded), [[false, true], [true, true], [false, false]]);
     }

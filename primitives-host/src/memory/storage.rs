@@ -15,9 +15,11 @@ use crate::launch::graph::{Draft, check_host_copy};
 use crate::launch::in_kernel;
 use crate::launch::kernel::Launch;
 use crate::memory::allocation::Allocation;
-use crate::memory::peer;
+#[cfg(feature = "cuda")]
+use crate::memory::claims::Rounds;
 use crate::memory::uses::{Mode, Uses};
 pub use crate::memory::zeroed_vec;
+use crate::memory::{claims, peer};
 pub use crate::split::{Move, moves};
 use crate::stream::{Queue, Stream};
 use crate::{Buffer, BufferSlice, BufferSliceMut, Error, KernelInfo, Result, trace};
@@ -171,7 +173,7 @@ impl Storage {
         // Borrows do not keep other threads from using clones. The device orders launches with all other work except copies to the host.
         // These copies hold this lock. This function holds it too, until all launches are enqueued. It takes no other lock, and only
         // threads that use this memory wait for it. A launch on the emulator locks the memory that it uses itself.
-        let _held = if self.device().is_gpu() { Some(self.allocation.lock(Mode::Write)?) } else { None };
+        let _held = if self.device().is_gpu() { Some(claims::lock_one(&self.allocation, Mode::Write)?) } else { None };
         body(BufferSliceMut::of_allocation(&mut self.allocation.clone()))
     }
 }
@@ -258,11 +260,23 @@ pub unsafe fn launch<'a>(
     let mut launch = Launch::new(stream, info, dims);
     // Borrows do not keep other threads from copying the written memory to the host. This launch waits until they have finished.
     #[cfg(feature = "cuda")]
-    while let Some((storage, _)) = uses.clone().find(|(storage, write)| *write && storage.allocation.is_read_by_host())
     {
-        drop(launch);
-        drop(storage.allocation.lock(Mode::Write)?);
-        launch = Launch::new(stream, info, dims);
+        let read_by_host = || uses.clone().find(|(storage, write)| *write && storage.allocation.is_read_by_host());
+        if read_by_host().is_some() {
+            drop(launch);
+            let mut written = Uses::default();
+            for (storage, _) in uses.clone().filter(|(_, write)| *write) {
+                written.add(&storage.allocation, Mode::Write);
+            }
+            let mut rounds = Rounds::begin(&written, None);
+            launch = Launch::new(stream, info, dims);
+            while let Some((storage, _)) = read_by_host() {
+                drop(launch);
+                rounds.lose();
+                drop(storage.allocation.lock(Mode::Write)?);
+                launch = Launch::new(stream, info, dims);
+            }
+        }
     }
     for (storage, write) in uses {
         if write {
