@@ -452,6 +452,8 @@ instantiate!(
     kernel_primitives::algorithms::sort_by<Reversed<Span<f16>>, Less>,
     kernel_primitives::algorithms::sort_pairs_by<u32, Counting<u32>, Order>,
     kernel_primitives::algorithms::merge<u32, u32, Order>,
+    kernel_primitives::algorithms::merge<[u32; 0], [u32; 0], Order>,
+    kernel_primitives::algorithms::merge_pairs<[u32; 0], [u32; 0], Counting<u32>, Counting<u32>, Order>,
     kernel_primitives::algorithms::merge<Counting<u64>, Counting<u64>, Less>,
     kernel_primitives::algorithms::merge<Counting<u32>, u32, Less>,
     kernel_primitives::algorithms::merge<bool, bool, Less>,

@@ -1,4 +1,4 @@
-//! Functors and types that keep no promise. The library must not trust them.
+//! Functors and types that keep no promise, or that few programs have. The library must not trust them.
 
 #[cfg(not(target_arch = "nvptx64"))]
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -105,3 +105,12 @@ instantiate!(
     kernel_primitives::algorithms::segmented_inclusive_scan<u32, Drifting, Add>
 );
 instantiate!(device::histogram_tiles<Numbers, Coin, u32>);
+
+/// Keys of no bytes are all equal.
+impl BinaryFn<[u32; 0]> for Order {
+    type Output = bool;
+    #[inline(always)]
+    fn apply(&self, _: [u32; 0], _: [u32; 0]) -> bool {
+        false
+    }
+}

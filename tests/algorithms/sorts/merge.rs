@@ -337,3 +337,21 @@ fn comparators_get_only_items_of_the_inputs() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn values_of_keys_of_no_bytes_stay_in_their_order() -> Result<()> {
+    let stream = stream()?;
+    // Together, the last ones have more than a tile, and one tile has items of both.
+    for (len, other) in [(1, 1), (3, 2), (5000, 4097)] {
+        let [x, y] = [len, other].map(|len| vec![[0u32; 0]; len]);
+        let (x, y) = (stream.buffer_from(&x)?, stream.buffer_from(&y)?);
+        let mut keys = stream.buffer_zeroed::<[u32; 0]>(len + other)?;
+        let mut places = stream.buffer_zeroed::<u32>(len + other)?;
+        let order = Order::by_remainder(1);
+        merge(&stream, &x, &y, order, &mut keys)?;
+        let values = [counting(0u32, len), counting(len as u32, other)];
+        merge_pairs(&stream, (&x, values[0]), (&y, values[1]), order, &mut keys, &mut places)?;
+        assert!(places.to_vec()?.into_iter().eq(0..(len + other) as u32), "{len} and {other}");
+    }
+    Ok(())
+}

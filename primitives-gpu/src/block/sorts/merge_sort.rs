@@ -461,7 +461,7 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
             }
         }
         // Places are in bytes, which step without a multiplication.
-        let bytes = size_of::<K>() as u32;
+        let bytes = const { SharedArray::<K>::STEP };
         let (from, upto) = (start, end);
         let (middle, end) = (middle * bytes, end * bytes);
         // A place where a read does no harm. All lanes read every time, so there is no branch.

@@ -50,19 +50,23 @@ impl<'k, T: Element> SharedArray<'k, T> {
         }
     }
 
-    /// Reads the element that starts `offset` bytes into the array. So an index can step by elements without a multiplication.
+    /// The distance of successive elements for [`load_at`](Self::load_at): the bytes of an element, or 1 if it has none.
+    #[doc(hidden)]
+    pub const STEP: u32 = if size_of::<T>() > 0 { size_of::<T>() as u32 } else { 1 };
+
+    /// Reads the element at `offset / STEP`. So an index can step by elements without a multiplication.
     ///
     /// # Safety
-    /// As for [`load`](Self::load); and `offset` is a multiple of the element's size.
+    /// As for [`load`](Self::load); and `offset` is a multiple of [`STEP`](Self::STEP).
     #[doc(hidden)]
     #[track_caller]
     pub unsafe fn load_at(self, offset: usize) -> T {
-        // SAFETY: the caller's contract.
+        // SAFETY: the caller's contract. An element of no bytes is anywhere.
         unsafe {
             #[cfg(not(target_arch = "nvptx64"))]
-            return self.load(offset / size_of::<T>());
+            return self.load(offset / const { Self::STEP as usize });
             #[cfg(target_arch = "nvptx64")]
-            load_checked(self.address.byte_add(offset))
+            load_checked(self.address.byte_add(if const { size_of::<T>() > 0 } { offset } else { 0 }))
         }
     }
 

@@ -50,7 +50,7 @@ impl<K: Element, V: Element> Share<'_, K, V> {
         let [a, b] = self.lens;
         let diagonal = diagonal.min(a + b);
         // Places are in bytes, because a step of bytes needs no multiplication.
-        let bytes = const { size_of::<K>() as u32 };
+        let bytes = const { SharedArray::<K>::STEP };
         // SAFETY: of items only.
         let key = |at: u32| unsafe { self.keys.load_at(at as usize) };
         let (mut at, mut high) = (diagonal.saturating_sub(b), diagonal.min(a));
