@@ -43,6 +43,8 @@ ALL_TYPES = ["reduce", "inclusive_scan", "sort_keys"]
 # Algorithms that the README names, with the size that it names them at.
 README_ROWS = ["reduce", "inclusive_scan", "select", "sort_keys", "top_k"]
 LARGE = 28
+# A ratio from here on is level: measurements differ by as much.
+LEVEL = 0.97
 
 # What the first input of an algorithm is.
 INPUTS = {
@@ -180,6 +182,7 @@ def page(results, several=None):
         "## Summary",
         "",
         *summary(results),
+        *behind_a_peer(results),
     ]
     for family, names in results.families():
         lines += [f"## {family.capitalize()}", ""]
@@ -375,6 +378,28 @@ def summary(results):
     return lines + host_times(by_name)
 
 
+def behind(results):
+    """The rows that are more than 3 % behind the fastest peer, as the tables round."""
+    rows = [row for name in results.algorithms for row in results.algorithms[name] if best(row)]
+    return [row for row in rows if round(best(row)[1], 2) < LEVEL], len(rows)
+
+
+def behind_a_peer(results):
+    rows, count = behind(results)
+    if not rows:
+        return []
+    text = (
+        f"Of {count} rows, these are more than 3 % behind. Below some 6 µs, a launch takes most of the time: from run to run the "
+        "ratio of a row varies by 5 %."
+    )
+    cells = []
+    for row in sorted(rows, key=lambda row: best(row)[1]):
+        peer, ratio = best(row)
+        cells.append([row["name"].replace(" 2^", ", 2^"), digits(row["ms"]), digits(times(row)[peer]), peer, f"{ratio:.2f}"])
+    head = ["", "ms", "the peer's, ms", "best peer", "ratio"]
+    return ["## Behind a peer", "", prose(text), "", *table(head, cells), ""]
+
+
 def host_times(by_name):
     """What calls cost on the host, where all of it was measured."""
     lines = []
@@ -408,7 +433,8 @@ def figures(results):
     ratios = {row["algorithm"]: best(row)[1] for row in rows}
     shown = ", ".join(f"{name} {ratios[name]:.2f}" for name in README_ROWS)
     # As the tables round: a row that shows 1.00 is level.
-    behind = [f"{name} {ratio:.2f}" for name, ratio in ratios.items() if round(ratio, 2) < 1]
+    slower = [f"{name} {ratio:.2f}" for name, ratio in ratios.items() if round(ratio, 2) < 1]
+    rows_behind, count = behind(results)
     small = [best(row)[1] for name in ratios for row in results.line(name) if row["log2"] == 16 and best(row)]
     launch = results.by_name["launch, host time"]
     lines = [
@@ -417,8 +443,9 @@ def figures(results):
         prose(
             f"Medians on an {results.machine()}, beside {results.peers()} and Thrust. A ratio is the time of the fastest peer "
             f"divided by ours: above 1 we are faster. At 2^{LARGE} items: {shown}. Behind at that size: "
-            f"{', '.join(behind) or 'none'}. At 2^16 items, {sum(round(ratio, 2) >= 1 for ratio in small)} of {len(small)} "
-            f"algorithms are level or faster; the median is {statistics.median(small):.2f}. A typed launch takes "
+            f"{', '.join(slower) or 'none'}. At 2^16 items, {sum(round(ratio, 2) >= 1 for ratio in small)} of {len(small)} "
+            f"algorithms are level or faster; the median is {statistics.median(small):.2f}. Of the {count} rows of all sizes and "
+            f"types, [{len(rows_behind)} are more than 3 % behind](benches/results/README.md#behind-a-peer). A typed launch takes "
             f"{launch['µs']:.2f} µs of host time, the driver's own call {launch['driver µs']:.2f} µs. All rows and plots: "
             "[`benches/results/`](benches/results/README.md)."
         ),
