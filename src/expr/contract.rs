@@ -31,7 +31,7 @@ impl<T: Scalar> Expr<T> {
     /// ```
     #[must_use]
     pub fn contract(self) -> Self {
-        Self::of_node(rewritten(&self.node, rebuilt))
+        Self::of_node(rewritten(&self.node, &mut rebuilt))
     }
 }
 

@@ -277,7 +277,7 @@ impl Drop for Node {
 
 /// Rebuilds the graph of `root`. `new` returns the new node for a node and its new arguments. It is called once for each node, and for the
 /// arguments first. Works without recursion, because graphs may be deep.
-pub(crate) fn rewritten(root: &Arc<Node>, mut new: impl FnMut(&Arc<Node>, Arguments) -> Arc<Node>) -> Arc<Node> {
+pub(crate) fn rewritten(root: &Arc<Node>, new: &mut dyn FnMut(&Arc<Node>, Arguments) -> Arc<Node>) -> Arc<Node> {
     let mut done: FastMap<*const Node, Arc<Node>> = FastMap::default();
     let mut open = vec![root];
     while let Some(&node) = open.last() {

@@ -1,5 +1,6 @@
 //! Calls of the program's functions on the host, for items that go between devices.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 
 use primitives_host::storage::host_fault;
@@ -24,10 +25,13 @@ impl Call {
     /// Runs functions of the program on the host. A panic becomes a fault, as in a kernel. The fault has the place of the call, because
     /// only a panic hook learns the place of the panic.
     pub(super) fn run<T>(self, functions: impl FnOnce() -> T) -> Result<T> {
-        let payload = match catch_unwind(AssertUnwindSafe(functions)) {
-            Ok(result) => return Ok(result),
-            Err(payload) => payload,
-        };
+        match catch_unwind(AssertUnwindSafe(functions)) {
+            Ok(result) => Ok(result),
+            Err(payload) => Err(self.fault(payload)),
+        }
+    }
+
+    fn fault(self, payload: Box<dyn Any + Send>) -> Error {
         let message = match payload.downcast_ref::<&str>() {
             Some(text) => (*text).to_owned(),
             None => payload.downcast_ref::<String>().cloned().unwrap_or_default(),
@@ -42,7 +46,7 @@ impl Call {
                 "no thread of a kernel panicked: the host called the function, for what goes between devices".into(),
             );
         }
-        Err(error)
+        error
     }
 }
 

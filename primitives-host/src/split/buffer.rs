@@ -36,9 +36,12 @@ pub struct SplitBuffer<T> {
 
 impl<T: Element> SplitBuffer<T> {
     fn made(split: &Split, len: usize, part: impl Fn(&Stream, Range<usize>) -> Result<Buffer<T>>) -> Result<Self> {
-        let ranges = split.ranges(len).zip(split.streams());
-        let parts = ranges.map(|(range, stream)| part(stream, range)).collect::<Result<_>>()?;
-        Ok(Self { split: split.clone(), bounds: split.bounds(len), parts })
+        let bounds = split.bounds(len);
+        let mut parts = Vec::with_capacity(split.streams().len());
+        for (device, stream) in split.streams().iter().enumerate() {
+            parts.push(part(stream, bounds[device]..bounds[device + 1])?);
+        }
+        Ok(Self { split: split.clone(), bounds, parts })
     }
 
     /// Allocates `len` elements, all zero.
@@ -111,6 +114,12 @@ impl<T: Element> SplitBuffer<T> {
         &self.split
     }
 
+    /// The first element of each device, followed by the number of elements.
+    #[doc(hidden)]
+    pub fn bounds(&self) -> &[usize] {
+        &self.bounds
+    }
+
     /// The range of elements that device `device` of the split has.
     ///
     /// # Panics
@@ -157,8 +166,11 @@ impl<T: Element> SplitBuffer<T> {
 
     /// The buffers, one for each device, each with its number of elements. A buffer may have room for more.
     pub fn into_parts(self) -> Vec<(Buffer<T>, usize)> {
-        let lens = self.bounds.windows(2).map(|bounds| bounds[1] - bounds[0]);
-        self.parts.into_iter().zip(lens).collect()
+        let mut parts = Vec::with_capacity(self.parts.len());
+        for (device, part) in self.parts.into_iter().enumerate() {
+            parts.push((part, self.bounds[device + 1] - self.bounds[device]));
+        }
+        parts
     }
 
     /// Copies all elements to the host. The copy waits for all earlier writes of the elements.

@@ -298,7 +298,7 @@ impl<T: Scalar> Neighbours<T> {
     fn shaped<R: Scalar>(&self, value: Expr<R>) -> Expr<R> {
         let known: Vec<_> = self.known.borrow().values().map(Arc::as_ptr).collect();
         let mut reads = false;
-        rewritten(&value.node, |node, _| {
+        rewritten(&value.node, &mut |node, _| {
             reads |= known.contains(&Arc::as_ptr(node));
             node.clone()
         });
@@ -381,7 +381,7 @@ impl<T: Scalar> Neighbours<T> {
 
     /// Returns the source with other leaves for its tensors.
     fn moved(&self, leaf: impl Fn(Source<'_>) -> Kind) -> Arc<Node> {
-        rewritten(&self.source, |old, new| match &old.kind {
+        rewritten(&self.source, &mut |old, new| match &old.kind {
             Kind::View(view) => node(leaf(Source::View(view)), old.dtype, new),
             Kind::Split(view) => node(leaf(Source::Split(view)), old.dtype, new),
             _ => with_arguments(old, new),
@@ -451,7 +451,7 @@ impl<T: Scalar> Neighbours<T> {
         let neighbours = known.iter().filter_map(|(by, node)| Some((reason(node)?, by)));
         let views: FastMap<*const str, Arc<Node>> =
             neighbours.map(|(reason, by)| (reason, self.moved(|source| part(source, by)))).collect();
-        rewritten(&value, |node, new| match reason(node).and_then(|reason| views.get(&reason)) {
+        rewritten(&value, &mut |node, new| match reason(node).and_then(|reason| views.get(&reason)) {
             Some(view) => view.clone(),
             None => with_arguments(node, new),
         })
@@ -461,7 +461,7 @@ impl<T: Scalar> Neighbours<T> {
 /// Returns the shape of a stencil's source, or an error if the source cannot be read at a distance.
 fn shape_of(source: &Arc<Node>) -> Result<Shape, String> {
     let (mut shape, mut wrong) = (Ok(Shape::SCALAR), None);
-    rewritten(source, |node, new| {
+    rewritten(source, &mut |node, new| {
         let mut with = |other: Shape| {
             shape = shape.clone().and_then(|shape: Shape| {
                 shape.broadcast(&other).ok_or_else(|| format!("shapes {shape} and {other} do not broadcast"))

@@ -126,7 +126,7 @@ pub(super) struct Reads {
 impl Reads {
     pub(super) fn of(root: &Arc<Node>) -> Self {
         let mut reads = Self::default();
-        rewritten(root, |node, _| {
+        rewritten(root, &mut |node, _| {
             match &node.kind {
                 Kind::Split(view) => reads.split.push(view.clone()),
                 Kind::SplitBeside(view, beside) => reads.beside.push((view.clone(), beside.clone())),
@@ -217,7 +217,7 @@ pub(super) fn on_device(
 ) -> Arc<Node> {
     let (first_row, first_element) = (number(first as u64), number(first.saturating_mul(row) as u64));
     let after = |index: &Arc<Node>, before: &Arc<Node>| function_of_two(Op::Add, index.clone(), before.clone());
-    rewritten(root, |old, new| match &old.kind {
+    rewritten(root, &mut |old, new| match &old.kind {
         Kind::Split(view) => node(Kind::View(halos.own(view, device)), old.dtype, new),
         Kind::SplitBeside(view, beside) => node(halos.beside(view, beside, device, first, count), old.dtype, new),
         Kind::SplitGather(_) => gathers.on(old, device, new),

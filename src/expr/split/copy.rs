@@ -105,7 +105,7 @@ impl<T: Scalar> SplitTensor<T> {
     pub fn from_tensor(split: &Split, tensor: &Tensor<T>) -> Result<Self> {
         let shape = splittable(&tensor.shape(), None)?;
         let (all, row) = (tensor.contiguous()?, row_elements(&shape));
-        Self::made(split, shape, |stream, shape, rows| {
+        Self::made(split, shape, &mut |_, stream, shape, rows| {
             let part = Tensor::uninit(stream, shape)?;
             let (from, len) = ((&all.view, rows.start * row), rows.len() * row);
             copy::<T>("`SplitTensor::from_tensor`", (&part.view, 0), from, len)?;

@@ -51,7 +51,7 @@ impl Gathers {
     /// Finds and checks the gathers of an expression that is computed for `rows`. It copies nothing.
     pub(super) fn new(place: &'static Location<'static>, root: &Arc<Node>, rows: Rows<'_>) -> Result<Self> {
         let mut all: Vec<Gathered> = Vec::new();
-        rewritten(root, |node, _| {
+        rewritten(root, &mut |node, _| {
             if let Kind::SplitGather(view) = &node.kind {
                 all.push(Gathered { node: node.clone(), view: view.clone(), brought: BTreeMap::new() });
             }

@@ -35,7 +35,7 @@ pub(super) fn packed(
             views.push(view.clone());
         }
     };
-    rewritten(root, |node, _| {
+    rewritten(root, &mut |node, _| {
         match &node.kind {
             // A device that reads only its own rows reads them without a copy.
             Kind::SplitBeside(view, beside)
@@ -53,7 +53,7 @@ pub(super) fn packed(
         let mut known = views.iter().zip(&copies).filter(|(known, _)| known.same_as(view));
         known.next().map(|(_, (copy, _))| copy.clone())
     };
-    let value = rewritten(root, |old, new| {
+    let value = rewritten(root, &mut |old, new| {
         let kind = match &old.kind {
             Kind::SplitBeside(view, beside) => copy_of(view).map(|copy| Kind::SplitBeside(copy, beside.clone())),
             Kind::SplitGather(view) => copy_of(view).map(Kind::SplitGather),

@@ -87,7 +87,7 @@ impl<T: Scalar> ReductionExpr<T> {
             let reason = "the outermost axis is reduced, so that the results are not split: use `tensor`".into();
             return Err(plan.fail(ExpressionErrorKind::BadSplit, reason));
         }
-        let result = SplitTensor::made_by(&plan.split, plan.bounds.clone(), plan.kept, |_, stream, shape, _| {
+        let result = SplitTensor::made_by(&plan.split, plan.bounds.clone(), plan.kept, &mut |_, stream, shape, _| {
             Tensor::uninit(stream, shape)
         })?;
         plan.pack()?;

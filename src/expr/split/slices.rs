@@ -1,11 +1,12 @@
 //! Views of split tensors: slices, and other shapes and orders of axes. Each element stays on its device.
 
 use std::panic::Location;
+use std::sync::Arc;
 
 use primitives_host::{Error, ExpressionErrorKind, Result};
 
 use super::tensor::{SplitTensor, splittable};
-use super::view::{row_elements, with_rows};
+use super::view::{SplitView, row_elements, with_rows};
 use crate::expr::dtype::Scalar;
 use crate::expr::evaluate::mistake;
 use crate::expr::layout::shape::{AxisSlice, IntoShape, IntoSlices, Layout, MAX_RANK, Shape};
@@ -43,33 +44,7 @@ impl<T: Scalar> SplitTensor<T> {
     /// single index or a negative step along the outermost axis, because a slice keeps this axis, and the order of the devices.
     #[track_caller]
     pub fn slice(&self, slices: impl IntoSlices) -> Result<Self> {
-        let (place, slices, shape) = (Location::caller(), slices.slices(), self.shape());
-        let whole = Layout::contiguous(shape).sliced(&slices).map_err(out_of_range(place))?;
-        let rows = slices.first().copied().unwrap_or((..).into());
-        let (start, count, step, stays) = rows.resolve(shape[0]).expect("the slices of the whole are right");
-        if !stays {
-            let reason = format!(
-                "a single row of a tensor of shape {shape} is not split: slice a range of one row, or the `shard` that has it"
-            );
-            return Err(bad_split(place, reason));
-        }
-        let Ok(step) = usize::try_from(step) else {
-            let reason = format!("a step of {step} along the outermost axis changes the order of the devices");
-            return Err(bad_split(place, reason));
-        };
-        // This is the number of the slice's first row that is at a row of the whole tensor, or after it.
-        let number = |row: usize| row.saturating_sub(start).div_ceil(step).min(count);
-        let bounds: Vec<usize> = self.view.bounds.iter().map(|&row| number(row)).collect();
-        let inner = [AxisSlice::from(..)].into_iter().chain(slices.into_iter().skip(1)).collect::<Vec<_>>();
-        let shards = self.view.shards.iter().enumerate().map(|(device, shard)| {
-            let (first, rows) = (bounds[device], bounds[device + 1] - bounds[device]);
-            let begins = if rows == 0 { 0 } else { start + first * step - self.view.bounds[device] };
-            let mut layout = shard.layout.sliced(&inner).expect("those of the whole are right").rows(begins, rows);
-            // A step that is never taken may have any size.
-            layout.strides[0] = layout.strides[0].wrapping_mul(step as isize);
-            layout
-        });
-        Ok(self.of_layouts(bounds.clone(), whole.shape, shards.collect()))
+        Ok(Self::of_view(sliced(Location::caller(), &self.view, slices.slices())?))
     }
 
     /// Returns a view of the same elements in another shape, outermost axis first. Each element stays on its device. If a device would have
@@ -95,39 +70,8 @@ impl<T: Scalar> SplitTensor<T> {
     /// row would be on several devices, and of the kind `BadShape` for a shape without axes, which has nothing to split.
     #[track_caller]
     pub fn reshape(&self, shape: impl IntoShape) -> Result<Self> {
-        let (place, shape) = (Location::caller(), splittable(&shape, Some(self.len()))?);
-        let (old, new) = (row_elements(&self.shape()), row_elements(&shape));
-        let bounds = if shape[0] == self.shape()[0] {
-            self.view.bounds.clone()
-        } else if self.is_empty() {
-            self.split().bounds(shape[0])
-        } else {
-            if let Some(bound) = self.view.bounds.iter().find(|&bound| bound * old % new != 0) {
-                let reason = format!(
-                    "a tensor of shape {} that is split as {} cannot be seen in the shape {shape}: element {}, the first of a device, \
-                     would be inside a row of {new} elements",
-                    self.shape(),
-                    self.view.describe(),
-                    bound * old
-                );
-                return Err(bad_split(place, reason));
-            }
-            self.view.bounds.iter().map(|bound| bound * old / new).collect()
-        };
-        // All devices with rows have the same strides. So the strides of a view of all rows in the other shape are right for each device.
-        let shards = self.view.shards.iter();
-        let strides =
-            shards.clone().find(|shard| shard.layout.shape[0] > 0).map_or([0; MAX_RANK], |shard| shard.layout.strides);
-        let whole = Layout { shape: self.shape(), strides, offset: 0 }.reshaped(shape);
-        let Layout { strides, .. } =
-            whole.map_err(|reason| mistake(place, ExpressionErrorKind::BadStrides, reason, &[]))?;
-        let layouts = shards.zip(bounds.windows(2)).map(|(shard, bounds)| Layout {
-            shape: with_rows(shape, bounds[1] - bounds[0]),
-            strides,
-            offset: shard.layout.offset,
-        });
-        let layouts = layouts.collect();
-        Ok(self.of_layouts(bounds, shape, layouts))
+        let shape = splittable(&shape, Some(self.len()))?;
+        Ok(Self::of_view(reshaped(Location::caller(), &self.view, shape)?))
     }
 
     /// Returns a view with the axes in this order: axis `i` of the result is axis `axes[i]` of this tensor. Axis 0 stays the outermost.
@@ -147,7 +91,7 @@ impl<T: Scalar> SplitTensor<T> {
             );
             return Err(bad_split(place, reason));
         }
-        Ok(self.viewed(whole.shape, |layout| layout.permuted(axes)))
+        Ok(Self::of_view(viewed(&self.view, whole.shape, &|layout| layout.permuted(axes))))
     }
 
     /// Returns a view that repeats the elements of each row to a shape with the same number of rows and of axes. You can read a view that
@@ -165,7 +109,7 @@ impl<T: Scalar> SplitTensor<T> {
         if shape.rank() != own.rank() || shape[0] != own[0] {
             return Err(bad_split(place, repeats_rows(&own, &shape)));
         }
-        Ok(self.viewed(shape, |layout| layout.repeated(&with_rows(shape, layout.shape[0]))))
+        Ok(Self::of_view(viewed(&self.view, shape, &|layout| layout.repeated(&with_rows(shape, layout.shape[0])))))
     }
 
     /// Returns a view with a new axis of extent 1 before axis `axis`, or after all axes if `axis` is the number of axes.
@@ -183,25 +127,92 @@ impl<T: Scalar> SplitTensor<T> {
                 format!("an axis before the outermost one of a tensor of shape {} has nothing to split", self.shape());
             return Err(bad_split(place, reason));
         }
-        Ok(self.viewed(whole.shape, |layout| layout.with_axis(axis)))
+        Ok(Self::of_view(viewed(&self.view, whole.shape, &|layout| layout.with_axis(axis))))
     }
+}
 
-    /// Returns a view whose rows are made from the rows of this view, each on its device. If the whole view is possible, its parts are,
-    /// too.
-    fn viewed(&self, shape: Shape, f: impl Fn(&Layout) -> Result<Layout, String>) -> Self {
-        let layouts = self.view.shards.iter().map(|shard| f(&shard.layout).expect("that of the whole is right"));
-        self.of_layouts(self.view.bounds.clone(), shape, layouts.collect())
+/// Returns a view of slices along the leading axes, asked for at this place in the program.
+fn sliced(place: &'static Location<'static>, view: &Arc<SplitView>, slices: Vec<AxisSlice>) -> Result<Arc<SplitView>> {
+    let shape = view.shape;
+    let whole = Layout::contiguous(shape).sliced(&slices).map_err(out_of_range(place))?;
+    let rows = slices.first().copied().unwrap_or((..).into());
+    let (start, count, step, stays) = rows.resolve(shape[0]).expect("the slices of the whole are right");
+    if !stays {
+        let reason = format!(
+            "a single row of a tensor of shape {shape} is not split: slice a range of one row, or the `shard` that has it"
+        );
+        return Err(bad_split(place, reason));
     }
+    let Ok(step) = usize::try_from(step) else {
+        let reason = format!("a step of {step} along the outermost axis changes the order of the devices");
+        return Err(bad_split(place, reason));
+    };
+    // This is the number of the slice's first row that is at a row of the whole tensor, or after it.
+    let number = |row: usize| row.saturating_sub(start).div_ceil(step).min(count);
+    let bounds: Vec<usize> = view.bounds.iter().map(|&row| number(row)).collect();
+    let inner = [AxisSlice::from(..)].into_iter().chain(slices.into_iter().skip(1)).collect::<Vec<_>>();
+    let shards = view.shards.iter().enumerate().map(|(device, shard)| {
+        let (first, rows) = (bounds[device], bounds[device + 1] - bounds[device]);
+        let begins = if rows == 0 { 0 } else { start + first * step - view.bounds[device] };
+        let mut layout = shard.layout.sliced(&inner).expect("those of the whole are right").rows(begins, rows);
+        // A step that is never taken may have any size.
+        layout.strides[0] = layout.strides[0].wrapping_mul(step as isize);
+        layout
+    });
+    Ok(of_layouts(view, bounds.clone(), whole.shape, shards.collect()))
+}
 
-    /// Returns a view of the same memory. A view of the same elements in the same shape keeps the room around them.
-    fn of_layouts(&self, bounds: Vec<usize>, shape: Shape, layouts: Vec<Layout>) -> Self {
-        let own = self.view.shards.iter().map(|shard| &shard.layout);
-        if shape == self.shape() && bounds == self.view.bounds && own.eq(&layouts) {
-            return self.clone();
+/// Returns a view of the same elements in another shape, asked for at this place in the program.
+fn reshaped(place: &'static Location<'static>, view: &Arc<SplitView>, shape: Shape) -> Result<Arc<SplitView>> {
+    let (old, new) = (row_elements(&view.shape), row_elements(&shape));
+    let bounds = if shape[0] == view.shape[0] {
+        view.bounds.clone()
+    } else if view.shape.elements() == Some(0) {
+        view.split.bounds(shape[0])
+    } else {
+        if let Some(bound) = view.bounds.iter().find(|&bound| bound * old % new != 0) {
+            let reason = format!(
+                "a tensor of shape {} that is split as {} cannot be seen in the shape {shape}: element {}, the first of a device, \
+                 would be inside a row of {new} elements",
+                view.shape,
+                view.describe(),
+                bound * old
+            );
+            return Err(bad_split(place, reason));
         }
-        let shards = self.view.shards.iter().zip(layouts).map(|(shard, layout)| shard.with_layout(layout)).collect();
-        Self::of_shards(self.split(), bounds, shape, shards)
+        view.bounds.iter().map(|bound| bound * old / new).collect()
+    };
+    // All devices with rows have the same strides. So the strides of a view of all rows in the other shape are right for each device.
+    let shards = view.shards.iter();
+    let strides =
+        shards.clone().find(|shard| shard.layout.shape[0] > 0).map_or([0; MAX_RANK], |shard| shard.layout.strides);
+    let whole = Layout { shape: view.shape, strides, offset: 0 }.reshaped(shape);
+    let Layout { strides, .. } =
+        whole.map_err(|reason| mistake(place, ExpressionErrorKind::BadStrides, reason, &[]))?;
+    let layouts = shards.zip(bounds.windows(2)).map(|(shard, bounds)| Layout {
+        shape: with_rows(shape, bounds[1] - bounds[0]),
+        strides,
+        offset: shard.layout.offset,
+    });
+    let layouts = layouts.collect();
+    Ok(of_layouts(view, bounds, shape, layouts))
+}
+
+/// Returns a view whose rows are made from the rows of this view, each on its device. If the whole view is possible, its parts are, too.
+fn viewed(view: &Arc<SplitView>, shape: Shape, f: &dyn Fn(&Layout) -> Result<Layout, String>) -> Arc<SplitView> {
+    let layouts = view.shards.iter().map(|shard| f(&shard.layout).expect("that of the whole is right"));
+    of_layouts(view, view.bounds.clone(), shape, layouts.collect())
+}
+
+/// Returns a view of the same memory. A view of the same elements in the same shape keeps the room around them.
+fn of_layouts(view: &Arc<SplitView>, bounds: Vec<usize>, shape: Shape, layouts: Vec<Layout>) -> Arc<SplitView> {
+    let own = view.shards.iter().map(|shard| &shard.layout);
+    if shape == view.shape && bounds == view.bounds && own.eq(&layouts) {
+        return view.clone();
     }
+    let shards = view.shards.iter().zip(layouts).map(|(shard, layout)| shard.with_layout(layout)).collect();
+    let (split, dtype) = (view.split.clone(), view.dtype);
+    Arc::new(SplitView { split, shape, bounds, shards, dtype, halo: None, by_stencil: false })
 }
 
 /// Says why a tensor is not repeated.

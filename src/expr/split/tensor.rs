@@ -91,6 +91,9 @@ pub struct SplitTensor<T> {
     _elements: PhantomData<T>,
 }
 
+/// Makes the rows of a device: its number and its stream, the shape of its rows, and their range.
+type Part<'a, T> = dyn FnMut(usize, &Stream, Shape, Range<usize>) -> Result<Tensor<T>> + 'a;
+
 impl<T> Clone for SplitTensor<T> {
     fn clone(&self) -> Self {
         Self { view: self.view.clone(), _elements: PhantomData }
@@ -135,7 +138,7 @@ impl<T: Scalar> SplitTensor<T> {
     pub fn from_slice(split: &Split, shape: impl IntoShape, data: &[T]) -> Result<Self> {
         let shape = splittable(&shape, Some(data.len()))?;
         let row = row_elements(&shape);
-        Self::made(split, shape, |stream, shape, rows| {
+        Self::made(split, shape, &mut |_, stream, shape, rows| {
             Tensor::from_slice(stream, shape, &data[rows.start * row..rows.end * row])
         })
     }
@@ -147,7 +150,7 @@ impl<T: Scalar> SplitTensor<T> {
     /// Returns the errors of [`Tensor::zeros`] and of [`from_slice`](Self::from_slice).
     #[track_caller]
     pub fn zeros(split: &Split, shape: impl IntoShape) -> Result<Self> {
-        Self::made(split, splittable(&shape, None)?, |stream, shape, _| Tensor::zeros(stream, shape))
+        Self::made(split, splittable(&shape, None)?, &mut |_, stream, shape, _| Tensor::zeros(stream, shape))
     }
 
     /// Makes a tensor of unspecified elements, which an assignment can write. The emulator reports a read of an element that is not written
@@ -158,7 +161,7 @@ impl<T: Scalar> SplitTensor<T> {
     /// Returns the errors of [`zeros`](Self::zeros).
     #[track_caller]
     pub fn uninit(split: &Split, shape: impl IntoShape) -> Result<Self> {
-        Self::made(split, splittable(&shape, None)?, |stream, shape, _| Tensor::uninit(stream, shape))
+        Self::made(split, splittable(&shape, None)?, &mut |_, stream, shape, _| Tensor::uninit(stream, shape))
     }
 
     /// Works as [`uninit`](Self::uninit), and also makes room for `rows` rows on both sides of the rows of each device. Use it for a tensor
@@ -208,28 +211,17 @@ impl<T: Scalar> SplitTensor<T> {
     }
 
     /// Makes a tensor from the rows of each device, which are contiguous and in memory of their own.
-    pub(super) fn made(
-        split: &Split,
-        shape: Shape,
-        mut part: impl FnMut(&Stream, Shape, Range<usize>) -> Result<Tensor<T>>,
-    ) -> Result<Self> {
-        Self::made_by(split, split.bounds(shape[0]), shape, |_, stream, shape, rows| part(stream, shape, rows))
+    pub(super) fn made(split: &Split, shape: Shape, part: &mut Part<'_, T>) -> Result<Self> {
+        Self::made_by(split, split.bounds(shape[0]), shape, part)
     }
 
-    /// Works as [`made`](Self::made), with the given first row of each device, and the number of rows. The function also gets the device's
-    /// number.
-    pub(super) fn made_by(
-        split: &Split,
-        bounds: Vec<usize>,
-        shape: Shape,
-        mut part: impl FnMut(usize, &Stream, Shape, Range<usize>) -> Result<Tensor<T>>,
-    ) -> Result<Self> {
-        let ranges = bounds.windows(2).zip(split.streams()).enumerate();
-        let shards = ranges.map(|(device, (bounds, stream))| {
-            let rows = bounds[0]..bounds[1];
-            Ok(part(device, stream, with_rows(shape, rows.len()), rows)?.view)
-        });
-        let shards = shards.collect::<Result<_>>()?;
+    /// Works as [`made`](Self::made), with the given first row of each device, and the number of rows.
+    pub(super) fn made_by(split: &Split, bounds: Vec<usize>, shape: Shape, part: &mut Part<'_, T>) -> Result<Self> {
+        let mut shards = Vec::with_capacity(split.streams().len());
+        for (device, stream) in split.streams().iter().enumerate() {
+            let rows = bounds[device]..bounds[device + 1];
+            shards.push(part(device, stream, with_rows(shape, rows.len()), rows)?.view);
+        }
         Ok(Self::of_shards(split, bounds, shape, shards))
     }
 
@@ -245,7 +237,12 @@ impl<T: Scalar> SplitTensor<T> {
         halo: Option<Arc<Halo>>,
     ) -> Self {
         let view = SplitView { split: split.clone(), shape, bounds, shards, dtype: T::DTYPE, halo, by_stencil: false };
-        Self { view: Arc::new(view), _elements: PhantomData }
+        Self::of_view(Arc::new(view))
+    }
+
+    /// Makes the tensor of a view of elements of its type.
+    pub(super) fn of_view(view: Arc<SplitView>) -> Self {
+        Self { view, _elements: PhantomData }
     }
 
     /// Makes a vector of the elements of a split buffer. It is split like the buffer.
@@ -263,14 +260,13 @@ impl<T: Scalar> SplitTensor<T> {
     /// ```
     pub fn from_buffer(buffer: SplitBuffer<T>) -> Self {
         let (split, len) = (buffer.split().clone(), buffer.len());
-        let bounds = (0..split.streams().len()).map(|device| buffer.range(device).start).chain([len]).collect();
+        let bounds = buffer.bounds().to_vec();
         let vector = |len: usize| Shape::new(&[len]).unwrap_or(Shape::SCALAR);
-        let parts = buffer.into_parts().into_iter().zip(split.streams());
-        let shards = parts.map(|((part, len), stream)| {
+        let mut shards = Vec::with_capacity(split.streams().len());
+        for ((part, len), stream) in buffer.into_parts().into_iter().zip(split.streams()) {
             let storage = Arc::new(Storage::of(part));
-            Tensor::<T>::at(storage, stream.clone(), Layout::contiguous(vector(len))).view
-        });
-        let shards = shards.collect();
+            shards.push(Tensor::<T>::at(storage, stream.clone(), Layout::contiguous(vector(len))).view);
+        }
         Self::of_shards(&split, bounds, vector(len), shards)
     }
 
@@ -279,7 +275,7 @@ impl<T: Scalar> SplitTensor<T> {
         let mut rows = rows.into_iter();
         let count = split.streams().len();
         let shape = Shape::new(&[count, elements]).unwrap_or(Shape::SCALAR);
-        Self::made_by(split, (0..=count).collect(), shape, |_, stream, shape, _| {
+        Self::made_by(split, (0..=count).collect(), shape, &mut |_, stream, shape, _| {
             Tensor::from_buffer(stream, shape, rows.next().expect("a row for each device"))
         })
     }
@@ -293,7 +289,7 @@ impl<T: Scalar> SplitTensor<T> {
     /// Returns the errors of [`zeros`](Self::zeros).
     pub fn uninit_like<U: Scalar>(&self) -> Result<SplitTensor<U>> {
         let SplitView { split, bounds, shape, .. } = &*self.view;
-        SplitTensor::made_by(split, bounds.clone(), *shape, |_, stream, shape, _| Tensor::uninit(stream, shape))
+        SplitTensor::made_by(split, bounds.clone(), *shape, &mut |_, stream, shape, _| Tensor::uninit(stream, shape))
     }
 
     /// Returns the extents of the whole tensor.

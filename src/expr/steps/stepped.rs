@@ -87,7 +87,7 @@ struct Reads {
 impl Reads {
     fn of(value: &Arc<Node>) -> Self {
         let mut reads = Self::default();
-        rewritten(value, |node, _| {
+        rewritten(value, &mut |node, _| {
             reads.node(node);
             node.clone()
         });
@@ -307,7 +307,7 @@ impl Stepped {
 
 /// Returns the graph of a step with other leaves.
 pub(in crate::expr) fn with_leaves(value: &Arc<Node>, leaf: impl Fn(&Kind) -> Option<Kind>) -> Arc<Node> {
-    rewritten(value, |node, new| match leaf(&node.kind) {
+    rewritten(value, &mut |node, new| match leaf(&node.kind) {
         Some(kind) => Arc::new(Node { kind, dtype: node.dtype, arguments: new }),
         None => with_arguments(node, new),
     })
@@ -364,7 +364,7 @@ pub(in crate::expr) fn part(view: &Arc<View>, frame: &Frame, by: &[isize; MAX_RA
 
 fn any(value: &Arc<Node>, is: impl Fn(&Node) -> bool) -> bool {
     let mut found = false;
-    rewritten(value, |node, _| {
+    rewritten(value, &mut |node, _| {
         found |= is(node);
         node.clone()
     });

@@ -28,15 +28,38 @@ const LOOKED: usize = 1 << 15;
 /// The least number of places in a window, even if there are many windows.
 const LEAST: usize = 64;
 
-/// The items of a run that the host has read.
-struct Seen<T> {
-    places: Vec<usize>,
-    items: Vec<T>,
+/// Items of sorted runs that the host reads and compares. The search is compiled once for all types of items.
+trait Items {
+    /// Reads the items at ascending places of each run, in place of those that were read before.
+    fn read(&mut self, places: &[Vec<usize>]) -> Result<()>;
+
+    /// Returns whether item `i` that was read of a run comes before item `j` of another run, each given as `[run, i]`.
+    fn is_before(&self, a: [usize; 2], b: [usize; 2]) -> bool;
+}
+
+/// The items of one type.
+struct Typed<T, B, L> {
+    items: Vec<Vec<T>>,
+    is_before: B,
+    look: L,
+}
+
+impl<T: Copy, B: Fn(T, T) -> bool, L: FnMut(&[Vec<usize>]) -> Result<Vec<Vec<T>>>> Items for Typed<T, B, L> {
+    fn read(&mut self, places: &[Vec<usize>]) -> Result<()> {
+        self.items = (self.look)(places)?;
+        Ok(())
+    }
+
+    fn is_before(&self, a: [usize; 2], b: [usize; 2]) -> bool {
+        (self.is_before)(self.items[a[0]][a[1]], self.items[b[0]][b[1]])
+    }
 }
 
 /// The items of one run that the host has read, compared with those of all runs.
-struct Compared<'s, T> {
-    seen: &'s [Seen<T>],
+struct Compared<'s> {
+    items: &'s dyn Items,
+    /// The places of the items that were read, in each run.
+    places: &'s [Vec<usize>],
     run: usize,
     /// For an item of the run: the number of read items of each other run that come before it.
     before: HashMap<usize, Vec<usize>>,
@@ -57,8 +80,12 @@ pub(super) fn cuts<T: Copy>(
     lens: &[usize],
     ranks: &[usize],
     is_before: impl Fn(T, T) -> bool,
-    mut look: impl FnMut(&[Vec<usize>]) -> Result<Vec<Vec<T>>>,
+    look: impl FnMut(&[Vec<usize>]) -> Result<Vec<Vec<T>>>,
 ) -> Result<Vec<Vec<usize>>> {
+    cuts_of(call, lens, ranks, &mut Typed { items: Vec::new(), is_before, look })
+}
+
+fn cuts_of(call: Call, lens: &[usize], ranks: &[usize], items: &mut dyn Items) -> Result<Vec<Vec<usize>>> {
     let mut cuts: Vec<Cut> =
         ranks.iter().map(|&rank| Cut { rank, windows: lens.iter().map(|&len| 0..len).collect() }).collect();
     cuts.iter_mut().for_each(Cut::tighten);
@@ -67,15 +94,15 @@ pub(super) fn cuts<T: Copy>(
     while left > 0 {
         let places: Vec<Vec<usize>> =
             (0..lens.len()).map(|run| places(cuts.iter().map(|cut| cut.windows[run].clone()))).collect();
-        let items = look(&places)?;
-        let seen: Vec<Seen<T>> = places.into_iter().zip(items).map(|(places, items)| Seen { places, items }).collect();
+        items.read(&places)?;
+        let items = &*items;
         let narrowed = call.run(|| {
             let mut narrowed = vec![Vec::new(); cuts.len()];
             // All cuts of one run come before the next run, so that few comparisons are kept at a time.
             for run in 0..lens.len() {
-                let mut compared = Compared { seen: &seen, run, before: HashMap::new() };
+                let mut compared = Compared { items, places: &places, run, before: HashMap::new() };
                 for (cut, windows) in cuts.iter().zip(&mut narrowed) {
-                    windows.push(cut.narrowed(&mut compared, &is_before));
+                    windows.push(cut.narrowed(&mut compared));
                 }
             }
             narrowed
@@ -131,18 +158,20 @@ fn first_not(range: Range<usize>, mut is_true: impl FnMut(usize) -> bool) -> usi
     start
 }
 
-impl<T: Copy> Compared<'_, T> {
+impl Compared<'_> {
     /// Returns the number of read items of each other run that come before an item of this run.
-    fn before(&mut self, at: usize, is_before: &impl Fn(T, T) -> bool) -> &[usize] {
-        let (seen, run) = (self.seen, self.run);
+    fn before(&mut self, at: usize) -> &[usize] {
+        let Self { items, places, run, .. } = *self;
         self.before.entry(at).or_insert_with(|| {
-            let item = seen[run].items[at];
-            let count = |(other, Seen { items, .. }): (usize, &Seen<T>)| match other.cmp(&run) {
-                Ordering::Less => items.partition_point(|&of_other| !is_before(item, of_other)),
-                Ordering::Equal => at,
-                Ordering::Greater => items.partition_point(|&of_other| is_before(of_other, item)),
+            let count = |other: usize| {
+                let all = 0..places[other].len();
+                match other.cmp(&run) {
+                    Ordering::Less => first_not(all, |i| !items.is_before([run, at], [other, i])),
+                    Ordering::Equal => at,
+                    Ordering::Greater => first_not(all, |i| items.is_before([other, i], [run, at])),
+                }
             };
-            seen.iter().enumerate().map(count).collect()
+            (0..places.len()).map(count).collect()
         })
     }
 }
@@ -160,14 +189,13 @@ impl Cut {
     }
 
     /// Returns the part of a run's window that can contain the cut, according to the items that the host has read.
-    fn narrowed<T: Copy>(&self, of: &mut Compared<'_, T>, is_before: &impl Fn(T, T) -> bool) -> Range<usize> {
-        let (seen, run) = (of.seen, of.run);
-        let (window, places) = (&self.windows[run], &seen[run].places);
+    fn narrowed(&self, of: &mut Compared<'_>) -> Range<usize> {
+        let (window, places) = (&self.windows[of.run], &of.places[of.run]);
         let inside = |end: usize| places.partition_point(|&place| place < end);
         let own = inside(window.start)..inside(window.end);
-        let taken = first_not(own.clone(), |at| self.ranks(of, at, is_before).1 < self.rank);
+        let taken = first_not(own.clone(), |at| self.ranks(of, at).1 < self.rank);
         // An item that is surely taken is not surely left.
-        let left = first_not(taken..own.end, |at| self.ranks(of, at, is_before).0 < self.rank);
+        let left = first_not(taken..own.end, |at| self.ranks(of, at).0 < self.rank);
         let start = if taken > own.start { places[taken - 1] + 1 } else { window.start };
         let end = if left < own.end { places[left] } else { window.end };
         start..end
@@ -175,12 +203,12 @@ impl Cut {
 
     /// Returns the least and the greatest rank of an item of a run. In each other run, at least the items before the window come before
     /// this item, and at most the items before the window's end.
-    fn ranks<T: Copy>(&self, of: &mut Compared<'_, T>, at: usize, is_before: &impl Fn(T, T) -> bool) -> (usize, usize) {
-        let (seen, run) = (of.seen, of.run);
-        let place = seen[run].places[at];
+    fn ranks(&self, of: &mut Compared<'_>, at: usize) -> (usize, usize) {
+        let (all_places, run) = (of.places, of.run);
+        let place = all_places[run][at];
         let (mut least, mut most) = (place, place);
-        let others = self.windows.iter().zip(seen).zip(of.before(at, is_before)).enumerate();
-        for (_, ((window, Seen { places, .. }), &count)) in others.filter(|&(other, _)| other != run) {
+        let others = self.windows.iter().zip(all_places).zip(of.before(at)).enumerate();
+        for (_, ((window, places), &count)) in others.filter(|&(other, _)| other != run) {
             let after_last = count.checked_sub(1).map_or(0, |last| places[last] + 1);
             let first = places.get(count).copied().unwrap_or(usize::MAX);
             least += after_last.clamp(window.start, window.end);

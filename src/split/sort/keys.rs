@@ -119,7 +119,10 @@ where
         return sort(&from[device], keys.part(device), out.part_mut(place));
     }
     let mut runs = Runs::like(keys)?;
-    for (device, stream) in from.iter().enumerate().filter(|(device, _)| !keys.range(*device).is_empty()) {
+    for (device, stream) in from.iter().enumerate() {
+        if keys.range(device).is_empty() {
+            continue;
+        }
         sort(stream, keys.part(device), runs.runs[device].as_mut_slice())?;
     }
     let split = out.split().clone();

@@ -141,7 +141,10 @@ where
         return sort(&from[device], (keys.part(device), values.part(device)), out);
     }
     let (mut runs, mut values_runs) = (Runs::like(keys)?, Runs::like(values)?);
-    for (device, stream) in from.iter().enumerate().filter(|(device, _)| !keys.range(*device).is_empty()) {
+    for (device, stream) in from.iter().enumerate() {
+        if keys.range(device).is_empty() {
+            continue;
+        }
         let out = (runs.runs[device].as_mut_slice(), values_runs.runs[device].as_mut_slice());
         sort(stream, (keys.part(device), values.part(device)), out)?;
     }
@@ -159,7 +162,10 @@ where
         values_runs.collect(stream, (device, None), &pieces, &mut target)?;
         shares.push(Share { passes, keys, values });
     }
-    for (device, share) in shares.into_iter().enumerate().filter(|(_, share)| !share.passes.is_done()) {
+    for (device, share) in shares.into_iter().enumerate() {
+        if share.passes.is_done() {
+            continue;
+        }
         let (stream, out) = (&split.streams()[device], (keys_out.part_mut(device), values_out.part_mut(device)));
         if share.passes.sort_again {
             sort(stream, (share.keys.as_slice(), share.values.as_slice()), out)?;

@@ -18,8 +18,11 @@ impl<'a, T: Element> Runs<'a, T> {
     /// Allocates room for the items of each device.
     pub(super) fn like(x: &'a SplitBuffer<T>) -> Result<Self> {
         let streams = x.split().streams();
-        let room = |(device, stream): (usize, &Stream)| stream.buffer_uninit(x.range(device).len());
-        Ok(Self { streams, runs: streams.iter().enumerate().map(room).collect::<Result<_>>()? })
+        let mut runs = Vec::with_capacity(streams.len());
+        for (device, stream) in streams.iter().enumerate() {
+            runs.push(stream.buffer_uninit(x.range(device).len())?);
+        }
+        Ok(Self { streams, runs })
     }
 
     /// Returns the pieces of each device of `out`: a range of each run. Together they have exactly as many items as the device's part of
@@ -29,16 +32,12 @@ impl<'a, T: Element> Runs<'a, T> {
         T: Gather<u32, T, G>,
         C: Comparator<T>,
     {
-        let lens: Vec<usize> = self.runs.iter().map(Buffer::len).collect();
-        let ends: Vec<usize> = (0..out.split().streams().len()).map(|device| out.range(device).end).collect();
-        let ends = cuts(call, &lens, &ends, |a, b| order.before(a, b), |places| self.look(places))?;
-        let mut from = vec![0; lens.len()];
-        let pieces = ends.into_iter().map(|to| {
-            let pieces = from.iter().zip(&to).map(|(&from, &to)| from..to).collect();
-            from = to;
-            pieces
-        });
-        Ok(pieces.collect())
+        let mut lens = Vec::with_capacity(self.runs.len());
+        for run in &self.runs {
+            lens.push(run.len());
+        }
+        let ends = cuts(call, &lens, &out.bounds()[1..], |a, b| order.before(a, b), |places| self.look(places))?;
+        Ok(between(lens.len(), ends))
     }
 
     /// Returns the items at given places of each run. All devices collect their items at the same time.
@@ -46,30 +45,29 @@ impl<'a, T: Element> Runs<'a, T> {
     where
         T: Gather<u32, T, G>,
     {
-        let mut found = Vec::new();
-        for ((stream, run), places) in self.streams.iter().zip(&self.runs).zip(places) {
+        let mut found = Vec::with_capacity(places.len());
+        for (run, places) in places.iter().enumerate() {
+            let stream = &self.streams[run];
             let mut items = stream.buffer_uninit(places.len())?;
             let mut rest = items.as_mut_slice();
-            // Indices have 32 bits.
-            for near in places.chunk_by(|a, b| a >> 32 == b >> 32) {
-                let first = near[0] >> 32 << 32;
-                let at: Vec<u32> = near.iter().map(|place| (place - first) as u32).collect();
-                let (these, after) = rest.split_at(near.len())?;
-                algorithms::gather(stream, run.slice(first..)?, &stream.buffer_from(&at)?, these)?;
+            for (first, indices) in in_32_bits(places) {
+                let (these, after) = rest.split_at(indices.len())?;
+                algorithms::gather(stream, self.runs[run].slice(first..)?, &stream.buffer_from(&indices)?, these)?;
                 rest = after;
             }
             found.push(items);
         }
-        found.iter().map(Buffer::to_vec).collect()
+        let mut items = Vec::with_capacity(found.len());
+        for of_run in found {
+            items.push(of_run.to_vec()?);
+        }
+        Ok(items)
     }
 
     /// Returns the piece of the run on the stream's own device, or `None` if the piece has no items.
     pub(super) fn own(&self, stream: &Stream, pieces: &[Range<usize>]) -> Result<Option<Own<'_, T>>> {
-        let Some(run) = self.streams.iter().position(|one| one.device().same_as(stream.device())) else {
-            return Ok(None);
-        };
-        let (piece, end) = (pieces[run].clone(), pieces[..=run].iter().map(|piece| piece.len()).sum());
-        let range = end - piece.len()..end;
+        let Some(run) = of_device(self.streams, stream.device()) else { return Ok(None) };
+        let (piece, range) = (pieces[run].clone(), places(pieces, run));
         Ok(if piece.is_empty() { None } else { Some(Own { run, range, items: self.runs[run].slice(piece)? }) })
     }
 
@@ -82,21 +80,44 @@ impl<'a, T: Element> Runs<'a, T> {
         pieces: &[Range<usize>],
         target: &mut BufferSliceMut<'_, T>,
     ) -> Result<()> {
-        let ends = pieces.iter().scan(0, |end, piece| {
-            *end += piece.len();
-            Some(*end)
-        });
-        let ends: Vec<usize> = ends.collect();
-        for run in (0..pieces.len()).map(|i| (device + i) % pieces.len()) {
+        for i in 0..pieces.len() {
+            let run = (device + i) % pieces.len();
             let piece = pieces[run].clone();
             if !piece.is_empty() && without != Some(run) {
-                let to = ends[run] - piece.len()..ends[run];
-                let mut target = BufferSliceMut::from(&mut *target).into_slice(to)?;
+                let mut target = BufferSliceMut::from(&mut *target).into_slice(places(pieces, run))?;
                 target.copy_from_peer(stream, self.runs[run].slice(piece)?)?;
             }
         }
         Ok(())
     }
+}
+
+/// Returns the pieces between each cut of the runs and the next.
+fn between(runs: usize, cuts: Vec<Vec<usize>>) -> Vec<Vec<Range<usize>>> {
+    let mut from = vec![0; runs];
+    let pieces = cuts.into_iter().map(|to| {
+        let pieces = from.iter().zip(&to).map(|(&from, &to)| from..to).collect();
+        from = to;
+        pieces
+    });
+    pieces.collect()
+}
+
+/// Returns ascending places as indices of 32 bits, each after a first place.
+fn in_32_bits(places: &[usize]) -> Vec<(usize, Vec<u32>)> {
+    let near = places.chunk_by(|a, b| a >> 32 == b >> 32);
+    near.map(|near| (near[0] >> 32 << 32, near.iter().map(|&place| place as u32).collect())).collect()
+}
+
+/// Returns the first stream that is on a device.
+fn of_device(streams: &[Stream], device: &Device) -> Option<usize> {
+    streams.iter().position(|stream| stream.device().same_as(device))
+}
+
+/// Returns the range of the piece of a run, where all pieces are one after the other.
+fn places(pieces: &[Range<usize>], run: usize) -> Range<usize> {
+    let start = pieces[..run].iter().map(|piece| piece.len()).sum();
+    start..start + pieces[run].len()
 }
 
 /// A piece of a device's own run.
@@ -117,15 +138,14 @@ pub(super) fn check_places<T: Element>(call: &'static str, x: &SplitBuffer<T>, o
 
 /// If one device has all items and all places of the result, returns its numbers in the two splits.
 pub(super) fn only_device<T: Element, U: Element>(x: &SplitBuffer<T>, out: &SplitBuffer<U>) -> Option<(usize, usize)> {
-    let (from, to) = (filled(x)?, filled(out)?);
-    let device = |streams: &[Stream], number: usize| -> Device { streams[number].device().clone() };
-    let same = device(x.split().streams(), from).same_as(&device(out.split().streams(), to));
+    let (from, to) = (filled(x.bounds())?, filled(out.bounds())?);
+    let same = x.split().streams()[from].device().same_as(out.split().streams()[to].device());
     same.then_some((from, to))
 }
 
 /// Returns the only device that has items.
-fn filled<T: Element>(x: &SplitBuffer<T>) -> Option<usize> {
-    let mut filled = (0..x.split().streams().len()).filter(|&device| !x.range(device).is_empty());
+fn filled(bounds: &[usize]) -> Option<usize> {
+    let mut filled = (0..bounds.len() - 1).filter(|&device| bounds[device] < bounds[device + 1]);
     filled.next().filter(|_| filled.next().is_none())
 }
 

@@ -97,7 +97,7 @@ struct Link<T> {
 type Places = Vec<(Arc<Node>, Arc<Node>)>;
 
 fn replaced(root: &Arc<Node>, places: &[(Arc<Node>, Arc<Node>)]) -> Arc<Node> {
-    rewritten(root, |node, new| match places.iter().find(|(from, _)| Arc::ptr_eq(from, node)) {
+    rewritten(root, &mut |node, new| match places.iter().find(|(from, _)| Arc::ptr_eq(from, node)) {
         Some((_, to)) => to.clone(),
         None => with_arguments(node, new),
     })
