@@ -63,12 +63,14 @@ pub fn one_tile(subjects: Vec<Subject>) {
 const LIMITS: [usize; 3] = [64 << 10, 99 << 10, 227 << 10];
 const OWN: usize = 16;
 
-/// Begins with several tiles of the kernels of many items, in the usual shapes. The other cases have two or three tiles in most sorting
-/// algorithms.
+/// Two or three tiles in most sorting algorithms.
+const FEW_TILES: usize = 9000;
+
+/// Begins with several tiles of the kernels of many items, in the usual shapes. The other cases have few tiles, and run checked.
 fn of_some_tiles(n: u64, case: Case, lengths: &Lengths) -> Case {
     let case = match n {
         0 | 1 => case.with_len(SEVERAL_TILES, lengths).shaped(n as usize),
-        _ => case.with_len(9000, lengths),
+        _ => case.with_len(FEW_TILES, lengths),
     };
     Case { tuning: 0, mode: Mode::Plain, ..case }
 }
@@ -83,6 +85,7 @@ pub fn shared_memory(subjects: Vec<Subject>) {
         for limit in LIMITS {
             let mut options = EmulatorOptions::default();
             options.max_shared_bytes = limit - OWN;
+            options.checked = case.len <= FEW_TILES;
             let stream = &Device::emulator_with(options).stream()?;
             assert_eq!(stream.device().properties().max_shared_bytes, limit - OWN);
             let mut trial = subject.begin(from_ref(case), stream)?;
