@@ -10,6 +10,7 @@ use primitives_cuda_driver::sys::{
 };
 
 use self::devices::{device, fail, initialise, label, no_gpu, place, properties};
+use self::read_ahead::read_compiler_ahead;
 use super::fault::Faults;
 use super::marks::SpareMarks;
 use super::module::Modules;
@@ -23,6 +24,7 @@ use crate::{DriverError, Error, Result};
 
 mod devices;
 mod host_memory;
+mod read_ahead;
 
 pub(crate) use devices::{all_properties, device_count};
 pub(crate) use host_memory::HostMemory;
@@ -257,6 +259,7 @@ impl Context {
             shared_bytes: properties.max_shared_bytes,
         };
         let label = label(&properties);
+        read_compiler_ahead();
         let (raw, held) = handle()?;
         let mut context = Self {
             raw,
