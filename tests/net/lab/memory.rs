@@ -66,10 +66,12 @@ const OWN: usize = 16;
 /// Two or three tiles in most sorting algorithms.
 const FEW_TILES: usize = 9000;
 
-/// Begins with several tiles of the kernels of many items, in the usual shapes. The other cases have few tiles, and run checked.
+/// Begins with few tiles in a usual shape, which run checked, and several tiles of the kernels of many items in the usual shapes, which do not.
+/// The other cases have few tiles.
 fn of_some_tiles(n: u64, case: Case, lengths: &Lengths) -> Case {
     let case = match n {
-        0 | 1 => case.with_len(SEVERAL_TILES, lengths).shaped(n as usize),
+        0 => case.with_len(FEW_TILES, lengths).shaped(0),
+        1 | 2 => case.with_len(SEVERAL_TILES, lengths).shaped(n as usize - 1),
         _ => case.with_len(FEW_TILES, lengths),
     };
     Case { tuning: 0, mode: Mode::Plain, ..case }
