@@ -43,6 +43,9 @@ git worktree add --quiet --detach "$tree" HEAD
 echo '== that they fit all architectures, and spill on none'
 KERNEL_PRIMITIVES_REPORT_ARCHS=86,87,89,120 cargo test --quiet --features cuda --test ptx --test expression_ptx
 
+echo '== the tests that take a part of their cases each day'
+KERNEL_PRIMITIVES_NET_CASES=200 cargo test --quiet --release --test split --test net
+
 echo '== the example with candle'
 cargo run --quiet --release --manifest-path examples/candle/Cargo.toml
 if command -v nvcc > /dev/null; then

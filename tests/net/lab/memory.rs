@@ -5,7 +5,7 @@ use std::slice::from_ref;
 use kernel_primitives::algorithms::{Parameter, Tuning};
 use kernel_primitives::{Device, EmulatorOptions, Stream};
 
-use super::{Failure, ONE_TILE, SEVERAL_TILES, cases, drive, some_cases};
+use super::{CASES, Failure, ONE_TILE, SEVERAL_TILES, cases, drive, some_cases};
 use crate::case::{Case, Lengths, Mode};
 use crate::subject::{Place, Subject, Trial};
 
@@ -66,8 +66,8 @@ const OWN: usize = 16;
 /// Two or three tiles in most sorting algorithms.
 const FEW_TILES: usize = 9000;
 
-/// Begins with few tiles in a usual shape, which run checked, and several tiles of the kernels of many items in the usual shapes, which do not.
-/// The other cases have few tiles.
+/// Begins with few tiles in a usual shape, which run checked, and several tiles of the kernels of many items in the usual shapes, which do not
+/// unless more cases are asked for. The other cases have few tiles.
 fn of_some_tiles(n: u64, case: Case, lengths: &Lengths) -> Case {
     let case = match n {
         0 => case.with_len(FEW_TILES, lengths).shaped(0),
@@ -87,7 +87,7 @@ pub fn shared_memory(subjects: Vec<Subject>) {
         for limit in LIMITS {
             let mut options = EmulatorOptions::default();
             options.max_shared_bytes = limit - OWN;
-            options.checked = case.len <= FEW_TILES;
+            options.checked = case.len <= FEW_TILES || cases() > CASES;
             let stream = &Device::emulator_with(options).stream()?;
             assert_eq!(stream.device().properties().max_shared_bytes, limit - OWN);
             let mut trial = subject.begin(from_ref(case), stream)?;

@@ -12,7 +12,7 @@ const COMPILER: &str = "libnvidia-ptxjitcompiler.so.1";
 /// Begins to read the compiler in a thread of its own, once a process.
 ///
 /// The driver opens the library when it first compiles a kernel. Where no program has used it since the machine began, its 40 MB come from the
-/// disk then, which takes longer than the compilation itself (on hosts of an H200, 70 to 160 ms). While a context is made, there is time for
+/// disk then, which takes longer than the compilation itself (on hosts of an H200, 60 to 100 ms). While a context is made, there is time for
 /// it. Where the file is not found, or cannot be read, the driver does what it would do anyway.
 pub(super) fn read_compiler_ahead() {
     static BEGUN: Once = Once::new();
