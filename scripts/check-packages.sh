@@ -53,6 +53,13 @@ env -i PATH="$toolchain/bin:/usr/bin:/bin" HOME="$check/home" CARGO_TARGET_DIR="
     cargo build --release
 printf 'built in %d s\n' $((SECONDS - began))
 
+# The kernels' code is a part of the object files alone. A copy in the metadata costs 90 MB for each architecture.
+metadata=$(stat --format %s "$check"/target/release/deps/libkernel_primitives-*.rmeta)
+if [ "$metadata" -gt $((50 * 1024 * 1024)) ]; then
+    echo "the metadata of kernel-primitives has $metadata bytes: are the kernels in it?" >&2
+    exit 1
+fi
+
 # The driver keeps the kernels that it has compiled, and a user's first launch has none of these.
 readonly program="$check/target/release/packaged"
 env -i CUDA_CACHE_DISABLE=1 "$program" | tee "$check/output"

@@ -5,6 +5,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 
 use crate::environment::{Environment, PTX_FOLDER};
+use crate::kernel::internal;
 
 /// Parameters that the entry of a generic kernel has, filled up with `()`, which PTX does not see. An instantiation
 /// in another crate knows the kernel's path only, and this is how it knows the number of parameters.
@@ -71,29 +72,35 @@ impl Instance<'_> {
     /// The information, as an implementation of `Instantiated` or `Grouped`, under a `tag` that makes it local to the crate.
     pub(crate) fn host(&self, environment: &Environment, implemented: &str, tag: &TokenStream) -> TokenStream {
         let Self { facade, kernel, entry, shown, .. } = self;
-        let images = if environment.images.contains(entry) {
+        let function = internal("images");
+        let images = environment.images.contains(entry).then(|| {
             quote! {
-                ::core::include!(::core::concat!(
-                    ::core::env!(#PTX_FOLDER), "/", ::core::module_path!(), "/", #entry, ".rs"
-                ))
+                // Inlined, it would be copied into the metadata of the crate.
+                #[inline(never)]
+                fn #function() -> #facade::__private::Images {
+                    ::core::include!(::core::concat!(
+                        ::core::env!(#PTX_FOLDER), "/", ::core::module_path!(), "/", #entry, ".rs"
+                    ))
+                }
             }
-        } else {
-            quote!(&[])
-        };
+        });
+        let with_images = images.as_ref().map(|_| quote!(.with_images(#function)));
         let implemented = format_ident!("{implemented}");
         quote! {
             impl #facade::__private::#implemented<#tag> for #kernel {
                 fn info() -> &'static #facade::__private::KernelInfo {
+                    #images
                     static INFO: #facade::__private::KernelInfo = #facade::__private::KernelInfo::new(
                         ::core::concat!(::core::module_path!(), "::", #shown),
                         ::core::concat!(::core::module_path!(), "::", #entry),
-                        #images,
+                        &[],
                         <#kernel>::__SHARED.1,
                         <#kernel>::__LAYOUT.hash(),
                         <#kernel>::__BOUNDS,
                     )
                     .with_shared_params(<#kernel>::__SHARED_PARAMS)
-                    .with_carveout(<#kernel>::__CARVEOUT);
+                    .with_carveout(<#kernel>::__CARVEOUT)
+                    #with_images;
                     &INFO
                 }
             }

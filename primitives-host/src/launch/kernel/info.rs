@@ -19,6 +19,13 @@ pub type Image = (u32, &'static str, Option<&'static [u8]>);
 /// A kernel's code by architecture.
 pub type Images = &'static [Image];
 
+/// Where a kernel's code is.
+#[derive(Clone, Copy)]
+enum Code {
+    Here(Images),
+    Of(fn() -> Images),
+}
+
 /// What the host knows of a kernel, or of one instantiation of a generic one: its names and its code.
 ///
 /// Every kernel has it, as `saxpy::info()` or `reduce::<f32, Add, 4>::info()`:
@@ -42,7 +49,7 @@ pub type Images = &'static [Image];
 pub struct KernelInfo {
     pub(super) name: &'static str,
     pub(super) entry: &'static str,
-    pub(super) images: Images,
+    code: Code,
     pub(super) static_shared: usize,
     pub(super) shared_params: &'static [SharedParam],
     /// The shared memory of a multiprocessor that the kernel prefers, in bytes.
@@ -70,7 +77,7 @@ impl KernelInfo {
         Self {
             name,
             entry,
-            images,
+            code: Code::Here(images),
             static_shared,
             shared_params: &[],
             carveout: None,
@@ -86,6 +93,14 @@ impl KernelInfo {
     #[doc(hidden)]
     pub const fn with_shared_params(mut self, params: &'static [SharedParam]) -> Self {
         self.shared_params = params;
+        self
+    }
+
+    /// With the code that a function returns. The code of all kernels is long: the compiler copies constants into a crate's metadata, and
+    /// leaves the body of a function that is not inlined where it is.
+    #[doc(hidden)]
+    pub const fn with_images(mut self, images: fn() -> Images) -> Self {
+        self.code = Code::Of(images);
         self
     }
 
@@ -113,7 +128,10 @@ impl KernelInfo {
 
     /// The code, by ascending architecture; empty if the kernel was built for the emulator only.
     pub fn images(&self) -> Images {
-        self.images
+        match self.code {
+            Code::Here(images) => images,
+            Code::Of(images) => images(),
+        }
     }
 
     /// The PTX that a GPU of an architecture runs: compute capability times ten, such as `90`. It needs no GPU.
@@ -132,7 +150,7 @@ impl KernelInfo {
 
     /// The code for an architecture: that of the newest one up to it.
     pub(crate) fn image(&self, arch: u32) -> Option<&'static Image> {
-        self.images.iter().filter(|image| image.0 <= arch).max_by_key(|image| image.0)
+        self.images().iter().filter(|image| image.0 <= arch).max_by_key(|image| image.0)
     }
 
     /// Bytes of shared memory that the kernel's `Shared` parameters take.

@@ -5,11 +5,13 @@ use primitives_gpu::view::LaunchBounds;
 fn the_ptx_of_an_architecture_is_that_of_the_newest_one_up_to_it() {
     const IMAGES: Images = &[(75, "older", None), (90, "newer", None)];
     let info = KernelInfo::new("app::saxpy", "app::saxpy", IMAGES, 0, 0, LaunchBounds::NONE);
-    let found = [70, 75, 89, 90, 120].map(|arch| info.ptx_for(arch));
-    assert_eq!(found, [None, Some("older"), Some("older"), Some("newer"), Some("newer")]);
-    assert_eq!(info.ptx(&Device::emulator()), None);
     let emulated = KernelInfo::new("app::saxpy", "app::saxpy", &[], 0, 0, LaunchBounds::NONE);
     assert_eq!(emulated.ptx_for(90), None);
+    for info in [info, emulated.with_images(|| IMAGES)] {
+        let found = [70, 75, 89, 90, 120].map(|arch| info.ptx_for(arch));
+        assert_eq!(found, [None, Some("older"), Some("older"), Some("newer"), Some("newer")]);
+        assert_eq!(info.ptx(&Device::emulator()), None);
+    }
 }
 
 #[test]
