@@ -72,7 +72,7 @@ impl Instance<'_> {
     /// The information, as an implementation of `Instantiated` or `Grouped`, under a `tag` that makes it local to the crate.
     pub(crate) fn host(&self, environment: &Environment, implemented: &str, tag: &TokenStream) -> TokenStream {
         let Self { facade, kernel, entry, shown, .. } = self;
-        let function = internal("images");
+        let function = internal("__images");
         let images = environment.images.contains(entry).then(|| {
             quote! {
                 // Inlined, it would be copied into the metadata of the crate.
