@@ -56,7 +56,8 @@ impl Plan<'_> {
                     for (argument, &place) in arguments.iter_mut().zip(takes) {
                         *argument = at(place);
                     }
-                    if let Some(fault) = kernel(&arguments, at(*to), len) {
+                    // SAFETY: the plan has a place with the chunk's length for each value.
+                    if let Some(fault) = unsafe { kernel.compute(&arguments, at(*to), len) } {
                         return Err(fault);
                     }
                 }
@@ -90,24 +91,27 @@ impl Plan<'_> {
                         unsafe { copy_neighbours(&job.nest, operand, memory, (&shift, spare), places.clone(), value) };
                         let mut x = value.cast_const();
                         if let Some(cast) = &kernels.cast {
-                            cast(&[x], wide, len);
+                            // SAFETY: these are registers, which have the chunk's length.
+                            unsafe { cast.compute(&[x], wide, len) };
                             x = wide;
                         }
                         // Two registers alternate, so that the last one is the sum.
                         let (sum, before) = if (count - k) % 2 == 1 { (to, other) } else { (other, to) };
                         let before = before.cast_const();
-                        match &kernels.multiply_add {
-                            _ if k == 0 => {
-                                (kernels.multiply)(&[x, weight], sum, len);
-                            }
-                            Some(multiply_add) => {
-                                // SAFETY: these are a register and a weight. The weight has the sum's type.
-                                unsafe { copy_run(weight, 0, term, 1, len, kernels.size) };
-                                multiply_add(&[x, term.cast_const(), before], sum, len);
-                            }
-                            None => {
-                                (kernels.multiply)(&[x, weight], term, len);
-                                (kernels.add)(&[before, term.cast_const()], sum, len);
+                        // SAFETY: these are registers, which have the chunk's length, and a weight, which has the sum's type.
+                        unsafe {
+                            match &kernels.multiply_add {
+                                _ if k == 0 => {
+                                    kernels.multiply.compute(&[x, weight], sum, len);
+                                }
+                                Some(multiply_add) => {
+                                    copy_run(weight, 0, term, 1, len, kernels.size);
+                                    multiply_add.compute(&[x, term.cast_const(), before], sum, len);
+                                }
+                                None => {
+                                    kernels.multiply.compute(&[x, weight], term, len);
+                                    kernels.add.compute(&[before, term.cast_const()], sum, len);
+                                }
                             }
                         }
                     }

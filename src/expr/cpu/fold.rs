@@ -3,6 +3,7 @@
 //! The input is divided into pieces, whose size does not depend on the number of cores. Each piece has its own accumulators. The
 //! accumulators of one result are combined in the order of the pieces, so that every run gives the same bits.
 
+use std::any::{Any, TypeId};
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -185,8 +186,9 @@ impl FoldJob {
         }
         let apply = |op: Op, from: DType, to: DType, a: &[u64], b: &[u64]| {
             let mut result = vec![0u64; count];
-            let fault =
-                kernel(op, from, to)(&[a.as_ptr().cast(), b.as_ptr().cast()], result.as_mut_ptr().cast(), count);
+            let arguments = [a.as_ptr().cast(), b.as_ptr().cast()];
+            // SAFETY: the arguments and the result have room for that many elements of eight bytes.
+            let fault = unsafe { kernel(op, from, to).compute(&arguments, result.as_mut_ptr().cast(), count) };
             debug_assert!(fault.is_none());
             result
         };
@@ -317,20 +319,21 @@ fn folder<T: Scalar + Ordered>(fold: Fold) -> Box<dyn Folder<T>> {
 fn arithmetic<T: Scalar>(fold: Fold) -> Box<dyn Folder<T>> {
     macro_rules! of {
         ($($t:ty),*) => {
-            $(if let Some(folder) = number::<$t, T>(fold) { return folder; })*
+            $(if TypeId::of::<$t>() == TypeId::of::<T>() {
+                let folder: Box<dyn Any> = Box::new(number::<$t>(fold));
+                return *folder.downcast().expect("a folder of this type");
+            })*
         };
     }
     of!(i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64);
     unreachable!("{fold:?} of {}, which its bounds exclude", T::DTYPE)
 }
 
-/// Returns the folder for `N`, if `N` is `T`.
-fn number<N: Scalar + Arithmetic, T: Scalar>(fold: Fold) -> Option<Box<dyn Folder<T>>> {
-    let folder: Box<dyn Folder<N>> = match fold {
+/// Returns the folder of a type of numbers. It is not a part of [`arithmetic`]: there, it would be compiled for each pair of types.
+fn number<N: Scalar + Arithmetic>(fold: Fold) -> Box<dyn Folder<N>> {
+    match fold {
         // For floats, the identity is −0, so that a sum of −0 stays −0.
         Fold::Sum => Box::new(Plain { identity: N::ZERO.neg(), combine: |a: N, b: N| Arithmetic::add(a, b) }),
         _ => Box::new(Plain { identity: N::ONE, combine: |a: N, b: N| Arithmetic::mul(a, b) }),
-    };
-    let any: Box<dyn std::any::Any> = Box::new(folder);
-    any.downcast::<Box<dyn Folder<T>>>().ok().map(|folder| *folder)
+    }
 }

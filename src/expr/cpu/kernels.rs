@@ -1,28 +1,57 @@
 //! Kernels that compute an operator over a chunk of elements of any type.
 
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use primitives_gpu::element::{
     Arithmetic, Bits as _, ConvertTo, Divide, Float, Integer, Magnitude, Ordered, Quotient, Real,
 };
 use primitives_gpu::simt::{Fault, FaultKind};
+use primitives_host::Diagnosis;
 
-use super::Kernel;
+use super::{Compute, Kernel};
+use crate::expr::call::FunctionRef;
 use crate::expr::dtype::{DType, with_type};
 use crate::expr::graph::{Math, Op};
 
+struct Map1<A, O, F> {
+    f: F,
+    types: PhantomData<fn(A) -> O>,
+}
+
 fn map1<A: Copy + 'static, O: 'static>(f: impl Fn(A) -> O + Send + Sync + 'static) -> Kernel {
-    Box::new(move |arguments, to, len| {
-        // SAFETY: the values have these types and the chunk's length; nothing else uses the result's memory.
-        let (a, to) = unsafe {
-            (
-                std::slice::from_raw_parts(arguments[0].cast::<A>(), len),
-                std::slice::from_raw_parts_mut(to.cast::<O>(), len),
-            )
-        };
+    Box::new(Map1 { f, types: PhantomData })
+}
+
+impl<A: Copy, O, F: Fn(A) -> O + Send + Sync> Compute for Map1<A, O, F> {
+    unsafe fn compute(&self, arguments: &[*const u8], to: *mut u8, len: usize) -> Option<Diagnosis> {
+        // SAFETY: the caller's contract.
+        let (a, to) = unsafe { (all(arguments[0].cast::<A>(), len), all_mut(to.cast::<O>(), len)) };
         for (to, &a) in to.iter_mut().zip(a) {
-            *to = f(a);
+            *to = (self.f)(a);
         }
         None
-    })
+    }
+}
+
+/// # Safety
+/// There must be `len` values.
+unsafe fn all<'a, T>(values: *const T, len: usize) -> &'a [T] {
+    // SAFETY: the caller's contract.
+    unsafe { std::slice::from_raw_parts(values, len) }
+}
+
+/// # Safety
+/// There must be `len` values, which nothing else uses.
+unsafe fn all_mut<'a, T>(values: *mut T, len: usize) -> &'a mut [T] {
+    // SAFETY: the caller's contract.
+    unsafe { std::slice::from_raw_parts_mut(values, len) }
+}
+
+struct Map2<A, B, O, F> {
+    f: F,
+    uniform: [bool; 2],
+    types: PhantomData<fn(A, B) -> O>,
 }
 
 /// Makes a kernel of two arguments of the chunk's length. An argument is a single value if `uniform` says so. At most one of them is.
@@ -30,81 +59,94 @@ fn map2<A: Copy + 'static, B: Copy + 'static, O: 'static>(
     uniform: [bool; 2],
     f: impl Fn(A, B) -> O + Send + Sync + 'static,
 ) -> Kernel {
-    macro_rules! kernel {
-        ($a:ident, $b:ident, $to:ident, $len:ident => $body:expr) => {
-            Box::new(move |arguments: &[*const u8], to: *mut u8, $len: usize| {
-                // SAFETY: as in `map1`.
-                let $to = unsafe { std::slice::from_raw_parts_mut(to.cast::<O>(), $len) };
-                let ($a, $b) = (arguments[0].cast::<A>(), arguments[1].cast::<B>());
-                $body
-                None
-            })
-        };
-    }
-    /// # Safety
-    /// There must be `len` values.
-    unsafe fn all<'a, T>(values: *const T, len: usize) -> &'a [T] {
+    Box::new(Map2 { f, uniform, types: PhantomData })
+}
+
+impl<A: Copy, B: Copy, O, F: Fn(A, B) -> O + Send + Sync> Compute for Map2<A, B, O, F> {
+    unsafe fn compute(&self, arguments: &[*const u8], to: *mut u8, len: usize) -> Option<Diagnosis> {
+        let (a, b) = (arguments[0].cast::<A>(), arguments[1].cast::<B>());
         // SAFETY: the caller's contract.
-        unsafe { std::slice::from_raw_parts(values, len) }
-    }
-    match uniform {
-        [true, _] => kernel!(a, b, to, len => {
-            // SAFETY: as in `map1`.
-            let (a, b) = unsafe { (a.read(), all(b, len)) };
-            for (to, &b) in to.iter_mut().zip(b) {
-                *to = f(a, b);
+        let to = unsafe { all_mut(to.cast::<O>(), len) };
+        match self.uniform {
+            [true, _] => {
+                // SAFETY: the caller's contract.
+                let (a, b) = unsafe { (a.read(), all(b, len)) };
+                for (to, &b) in to.iter_mut().zip(b) {
+                    *to = (self.f)(a, b);
+                }
             }
-        }),
-        [false, true] => kernel!(a, b, to, len => {
-            // SAFETY: as in `map1`.
-            let (a, b) = unsafe { (all(a, len), b.read()) };
-            for (to, &a) in to.iter_mut().zip(a) {
-                *to = f(a, b);
+            [false, true] => {
+                // SAFETY: the caller's contract.
+                let (a, b) = unsafe { (all(a, len), b.read()) };
+                for (to, &a) in to.iter_mut().zip(a) {
+                    *to = (self.f)(a, b);
+                }
             }
-        }),
-        [false, false] => kernel!(a, b, to, len => {
-            // SAFETY: as in `map1`.
-            let (a, b) = unsafe { (all(a, len), all(b, len)) };
-            for ((to, &a), &b) in to.iter_mut().zip(a).zip(b) {
-                *to = f(a, b);
+            [false, false] => {
+                // SAFETY: the caller's contract.
+                let (a, b) = unsafe { (all(a, len), all(b, len)) };
+                for ((to, &a), &b) in to.iter_mut().zip(a).zip(b) {
+                    *to = (self.f)(a, b);
+                }
             }
-        }),
+        }
+        None
     }
 }
 
+struct Map3<A, B, O, F> {
+    f: F,
+    types: PhantomData<fn(A, B) -> O>,
+}
+
 fn map3<A: Copy + 'static, B: Copy + 'static, O: 'static>(f: impl Fn(A, B, B) -> O + Send + Sync + 'static) -> Kernel {
-    Box::new(move |arguments, to, len| {
-        // SAFETY: as in `map1`.
+    Box::new(Map3 { f, types: PhantomData })
+}
+
+impl<A: Copy, B: Copy, O, F: Fn(A, B, B) -> O + Send + Sync> Compute for Map3<A, B, O, F> {
+    unsafe fn compute(&self, arguments: &[*const u8], to: *mut u8, len: usize) -> Option<Diagnosis> {
+        // SAFETY: the caller's contract.
         let (a, b, c, to) = unsafe {
             (
-                std::slice::from_raw_parts(arguments[0].cast::<A>(), len),
-                std::slice::from_raw_parts(arguments[1].cast::<B>(), len),
-                std::slice::from_raw_parts(arguments[2].cast::<B>(), len),
-                std::slice::from_raw_parts_mut(to.cast::<O>(), len),
+                all(arguments[0].cast::<A>(), len),
+                all(arguments[1].cast::<B>(), len),
+                all(arguments[2].cast::<B>(), len),
+                all_mut(to.cast::<O>(), len),
             )
         };
         for (((to, &a), &b), &c) in to.iter_mut().zip(a).zip(b).zip(c) {
-            *to = f(a, b, c);
+            *to = (self.f)(a, b, c);
         }
         None
-    })
+    }
+}
+
+/// A division of integers, which is a fault if a divisor is zero.
+struct Division<T> {
+    kernel: Kernel,
+    uniform: bool,
+    types: PhantomData<fn(T)>,
 }
 
 /// Makes a kernel for a quotient. A division of integers by zero is a fault.
 fn quotient<T: Divisor>(uniform: [bool; 2], f: impl Fn(T, T) -> T + Send + Sync + 'static) -> Kernel {
     let kernel = map2(uniform, f);
-    if !T::INTEGER {
-        return kernel;
+    match T::INTEGER {
+        true => Box::new(Division::<T> { kernel, uniform: uniform[1], types: PhantomData }),
+        false => kernel,
     }
-    Box::new(move |arguments, to, len| {
-        // SAFETY: as in `map2`.
-        let divisors =
-            unsafe { std::slice::from_raw_parts(arguments[1].cast::<T>(), if uniform[1] { 1 } else { len }) };
+}
+
+impl<T: Divisor> Compute for Division<T> {
+    unsafe fn compute(&self, arguments: &[*const u8], to: *mut u8, len: usize) -> Option<Diagnosis> {
+        // SAFETY: the caller's contract.
+        let divisors = unsafe { all(arguments[1].cast::<T>(), if self.uniform { 1 } else { len }) };
         if divisors.contains(&T::ZERO) {
             return Some(Fault { kind: FaultKind::DivisionByZero, args: [0; 2] }.into());
         }
-        kernel(arguments, to, len)
-    })
+        // SAFETY: the caller's contract.
+        unsafe { self.kernel.compute(arguments, to, len) }
+    }
 }
 
 trait Divisor: Quotient + 'static {
@@ -116,6 +158,17 @@ macro_rules! divisors {
 divisors! {
     true: i8, i16, i32, i64, u8, u16, u32, u64;
     false: half::f16, half::bf16, f32, f64;
+}
+
+impl Compute for FunctionRef {
+    unsafe fn compute(&self, arguments: &[*const u8], to: *mut u8, len: usize) -> Option<Diagnosis> {
+        // SAFETY: the caller's contract, for the function's types.
+        let run = || unsafe { self.0.run(arguments, to, len) };
+        let panic = catch_unwind(AssertUnwindSafe(run)).err()?;
+        let text = panic.downcast_ref::<&str>().map(|&text| text.into());
+        let message = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        Some(Diagnosis::Panicked { message })
+    }
 }
 
 /// Calls the body with `$T` as the type, which is one of a list.

@@ -61,8 +61,17 @@ impl Memory {
     }
 }
 
-/// Computes elements from the arguments. Returns a fault if an argument is invalid.
-pub(super) type Kernel = Box<dyn Fn(&[*const u8], *mut u8, usize) -> Option<Diagnosis> + Send + Sync>;
+/// Computes elements of a chunk. It is a trait because each boxed `Fn` is compiled a second time, for calls that consume it.
+pub(super) trait Compute: Send + Sync {
+    /// Computes elements from the arguments. Returns a fault if an argument is invalid.
+    ///
+    /// # Safety
+    /// Each argument has `len` elements of the operator's type, or one if it is uniform. There is room for `len` results, which nothing
+    /// else uses.
+    unsafe fn compute(&self, arguments: &[*const u8], to: *mut u8, len: usize) -> Option<Diagnosis>;
+}
+
+pub(super) type Kernel = Box<dyn Compute>;
 
 /// A value of up to eight bytes, first byte first, aligned for every type.
 #[derive(Clone, Copy, PartialEq)]

@@ -1,12 +1,8 @@
 //! Plans: the steps of a program over a chunk, and the place of each value.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use primitives_host::Diagnosis;
-
 use super::copies::{copy_run, read_word};
 use super::kernels::{kernel, kernel_of};
-use super::{CHUNK, Job, Kernel, Place, Plan, Step, WeightKernels, Word};
+use super::{CHUNK, Job, Place, Plan, Step, WeightKernels, Word};
 use crate::expr::dtype::DType;
 use crate::expr::graph::{MAX_ARGUMENTS, Op};
 use crate::expr::program::What;
@@ -112,15 +108,7 @@ impl Job {
                         plan.spread(place, dtype_of(argument).size(), &mut free);
                     }
                     let to = plan.result(at, &mut free);
-                    let kernel: Kernel = Box::new(move |arguments, to, len| {
-                        // SAFETY: the values have the function's types and the chunk's length.
-                        let run = || unsafe { function.0.run(arguments, to, len) };
-                        let panic = catch_unwind(AssertUnwindSafe(run)).err()?;
-                        let text = panic.downcast_ref::<&str>().map(|&text| text.into());
-                        let message = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-                        Some(Diagnosis::Panicked { message })
-                    });
-                    plan.steps.push(Step::Compute { kernel, takes: takes.clone(), to });
+                    plan.steps.push(Step::Compute { kernel: Box::new(function), takes: takes.clone(), to });
                     to
                 }
                 What::Op(op) if takes.iter().all(|place| matches!(place, Place::Uniform(_))) => {
@@ -132,7 +120,8 @@ impl Job {
                     }
                     let mut result = 0u64;
                     let to = std::ptr::from_mut(&mut result).cast();
-                    match kernel(op, dtype_of(0), instruction.dtype)(&arguments, to, 1) {
+                    // SAFETY: these are values of the arguments' types, and a word for the result.
+                    match unsafe { kernel(op, dtype_of(0), instruction.dtype).compute(&arguments, to, 1) } {
                         None => plan.uniform(result.to_ne_bytes()),
                         Some(fault) => {
                             plan.steps.push(Step::Fail(fault));
