@@ -3,14 +3,13 @@
 //! The input is divided into pieces, whose size does not depend on the number of cores. Each piece has its own accumulators. The
 //! accumulators of one result are combined in the order of the pieces, so that every run gives the same bits.
 
-use std::any::{Any, TypeId};
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use half::{bf16, f16};
-use primitives_gpu::element::{Arithmetic, Ordered};
+use primitives_gpu::element::{Arithmetic, Element, Ordered};
 use primitives_host::Diagnosis;
 
+use super::kernels::among;
 use super::parallel;
 use super::{CHUNK, Job, Memory, Plan, kernel};
 use crate::expr::dtype::{DType, Scalar, with_type};
@@ -54,8 +53,12 @@ impl Extents {
 
 impl FoldJob {
     pub(crate) fn run(&self) -> Result<(), Diagnosis> {
-        let from = self.job.program.code[self.job.program.results[0] as usize].dtype;
-        with_type!(from, T => self.run_of::<T>(&*folder::<T>(self.spec.fold)))
+        self.run_with(&*folder(self.spec.fold, self.dtype()))
+    }
+
+    /// Returns the type of the values that are reduced.
+    fn dtype(&self) -> DType {
+        self.job.program.code[self.job.program.results[0] as usize].dtype
     }
 
     fn extents(&self) -> Extents {
@@ -65,7 +68,7 @@ impl FoldJob {
         Extents { rows, depth, columns: extents(outer + reduced..self.job.nest.rank) }
     }
 
-    fn run_of<T: Scalar + Ordered>(&self, folder: &dyn Folder<T>) -> Result<(), Diagnosis> {
+    fn run_with(&self, folder: &dyn Folder) -> Result<(), Diagnosis> {
         let Extents { rows, depth, columns } = self.extents();
         let plan = self.job.plan();
         // A piece is a part of the depth for a band of columns, or the whole depth for some rows. A piece with the whole depth needs no
@@ -101,7 +104,7 @@ impl FoldJob {
                 },
             );
         }
-        let parts: Vec<OnceLock<Vec<Item<T>>>> = (0..groups * bands * pieces).map(|_| OnceLock::new()).collect();
+        let parts: Vec<OnceLock<Vec<Item>>> = (0..groups * bands * pieces).map(|_| OnceLock::new()).collect();
         parallel::pieces(
             parts.len(),
             || plan.registers(),
@@ -110,7 +113,7 @@ impl FoldJob {
                 Ok::<_, Diagnosis>(())
             },
         )?;
-        let parts: Vec<Vec<Item<T>>> =
+        let parts: Vec<Vec<Item>> =
             parts.into_iter().map(|part| part.into_inner().expect("every piece was computed")).collect();
         for (at, parts) in parts.chunks(pieces).enumerate() {
             let mut total = parts[0].clone();
@@ -125,15 +128,15 @@ impl FoldJob {
     }
 
     /// Computes the accumulators of some columns of a row of results, over a part of the depth.
-    fn piece<T: Scalar>(
+    fn piece(
         &self,
         plan: &Plan<'_>,
         registers: &mut [u64],
-        folder: &dyn Folder<T>,
+        folder: &dyn Folder,
         row: usize,
         depths: Range<usize>,
         columns: Range<usize>,
-    ) -> Result<Vec<Item<T>>, Diagnosis> {
+    ) -> Result<Vec<Item>, Diagnosis> {
         let extents = self.extents();
         let mut items = vec![folder.identity(); columns.len()];
         // Whole rows follow each other.
@@ -147,22 +150,22 @@ impl FoldJob {
             while place < end {
                 let places = place..(place + CHUNK).min(end);
                 plan.chunk(registers.as_mut_ptr(), places.clone())?;
-                let values = plan.value(registers.as_mut_ptr(), places.clone()).cast::<T>();
-                // SAFETY: these are the chunk's values, which have that type.
-                let mut values = unsafe { std::slice::from_raw_parts(values, places.len()) };
+                let mut values = plan.value(registers.as_mut_ptr(), places.clone());
+                let mut left = places.len();
                 let mut at = place - extents.place(row, 0);
-                while !values.is_empty() {
+                while left > 0 {
                     let (index, column) = (at / extents.columns, at % extents.columns);
-                    let len;
-                    if extents.columns == 1 {
-                        len = values.len();
-                        items[0] = folder.run(items[0], values, index as u64);
-                    } else {
-                        len = values.len().min(columns.end - column);
-                        let items = &mut items[column - columns.start..][..len];
-                        folder.each(items, &values[..len], index as u64);
+                    let len = if extents.columns == 1 { left } else { left.min(columns.end - column) };
+                    // SAFETY: these are some of the chunk's values, which have the folder's type.
+                    unsafe {
+                        if extents.columns == 1 {
+                            items[0] = folder.run(items[0], values, len, index as u64);
+                        } else {
+                            folder.each(&mut items[column - columns.start..][..len], values, index as u64);
+                        }
+                        values = values.add(len * self.dtype().size());
                     }
-                    values = &values[len..];
+                    left -= len;
                     at += len;
                 }
                 place = places.end;
@@ -172,13 +175,13 @@ impl FoldJob {
     }
 
     /// Finishes results and writes them.
-    fn store<T: Scalar>(&self, items: &[Item<T>], (rows, columns): (Range<usize>, Range<usize>)) {
+    fn store(&self, items: &[Item], (rows, columns): (Range<usize>, Range<usize>)) {
         let extents = self.extents();
         let Spec { fold, finish, to } = self.spec;
-        let (from, count) = (if fold.is_arg() { DType::U64 } else { T::DTYPE }, items.len());
+        let (from, count) = (if fold.is_arg() { DType::U64 } else { self.dtype() }, items.len());
         let mut words = vec![0u64; count];
         for (i, item) in items.iter().enumerate() {
-            let word = if fold.is_arg() { item.1 } else { item.0.to_word() };
+            let word = if fold.is_arg() { item.1 } else { item.0 };
             // SAFETY: this is a place of that size in the words, which have room for eight bytes each.
             unsafe {
                 words.as_mut_ptr().cast::<u8>().add(i * from.size()).copy_from((&raw const word).cast(), from.size())
@@ -221,15 +224,24 @@ impl FoldJob {
 }
 
 /// An accumulator: a value, and its index.
-type Item<T> = (T, u64);
+type Item = (u64, u64);
 
-trait Folder<T>: Send + Sync {
-    fn identity(&self) -> Item<T>;
-    fn combine(&self, a: Item<T>, b: Item<T>) -> Item<T>;
+/// Combines values of a type with accumulators.
+///
+/// The type is the folder's alone, so that all else is compiled once.
+trait Folder: Send + Sync {
+    fn identity(&self) -> Item;
+    fn combine(&self, a: Item, b: Item) -> Item;
     /// Combines values that all have the same index, each with its own accumulator.
-    fn each(&self, items: &mut [Item<T>], values: &[T], index: u64);
-    /// Combines values with consecutive indices, starting at `index`, with one accumulator.
-    fn run(&self, item: Item<T>, values: &[T], index: u64) -> Item<T>;
+    ///
+    /// # Safety
+    /// There is a value of the folder's type for each accumulator.
+    unsafe fn each(&self, items: &mut [Item], values: *const u8, index: u64);
+    /// Combines `len` values with consecutive indices, starting at `index`, with one accumulator.
+    ///
+    /// # Safety
+    /// There are so many values of the folder's type.
+    unsafe fn run(&self, item: Item, values: *const u8, len: usize, index: u64) -> Item;
 }
 
 /// Combines values without indices.
@@ -238,21 +250,25 @@ struct Plain<T, F> {
     combine: F,
 }
 
-impl<T: Scalar, F: Fn(T, T) -> T + Send + Sync> Folder<T> for Plain<T, F> {
-    fn identity(&self) -> Item<T> {
-        (self.identity, 0)
+impl<T: Scalar, F: Fn(T, T) -> T + Send + Sync> Folder for Plain<T, F> {
+    fn identity(&self) -> Item {
+        (self.identity.to_word(), 0)
     }
-    fn combine(&self, a: Item<T>, b: Item<T>) -> Item<T> {
-        ((self.combine)(a.0, b.0), 0)
+    fn combine(&self, a: Item, b: Item) -> Item {
+        ((self.combine)(T::from_word(a.0), T::from_word(b.0)).to_word(), 0)
     }
-    fn each(&self, items: &mut [Item<T>], values: &[T], _: u64) {
+    unsafe fn each(&self, items: &mut [Item], values: *const u8, _: u64) {
+        // SAFETY: the caller's contract.
+        let values = unsafe { std::slice::from_raw_parts(values.cast::<T>(), items.len()) };
         for (item, &value) in items.iter_mut().zip(values) {
-            item.0 = (self.combine)(item.0, value);
+            item.0 = (self.combine)(T::from_word(item.0), value).to_word();
         }
     }
-    fn run(&self, item: Item<T>, values: &[T], _: u64) -> Item<T> {
+    unsafe fn run(&self, item: Item, values: *const u8, len: usize, _: u64) -> Item {
         // There are several chains, so that an operation does not wait for the one before.
         const CHAINS: usize = 16;
+        // SAFETY: the caller's contract.
+        let values = unsafe { std::slice::from_raw_parts(values.cast::<T>(), len) };
         let mut chains = [self.identity; CHAINS];
         let (whole, rest) = values.as_chunks::<CHAINS>();
         for values in whole {
@@ -260,80 +276,85 @@ impl<T: Scalar, F: Fn(T, T) -> T + Send + Sync> Folder<T> for Plain<T, F> {
                 *chain = (self.combine)(*chain, value);
             }
         }
-        let all = chains.into_iter().chain(rest.iter().copied());
-        (all.fold(item.0, |a, b| (self.combine)(a, b)), 0)
+        let mut total = T::from_word(item.0);
+        for values in [&chains, rest] {
+            for &value in values {
+                total = (self.combine)(total, value);
+            }
+        }
+        (total.to_word(), 0)
     }
 }
 
-/// Combines values, and keeps the index of the first best value.
-struct Indexed<F>(F);
+/// Combines values, and keeps the index of the first best value. It starts with the worst value and the index of no element.
+struct Indexed<T, F> {
+    worst: T,
+    is_better: F,
+}
 
-impl<F> Indexed<F> {
-    fn better<T: Ordered>(&self, a: Item<T>, b: Item<T>) -> Item<T>
-    where
-        F: Fn(T, T) -> bool,
-    {
+impl<T: Ordered, F: Fn(T, T) -> bool> Indexed<T, F> {
+    fn better(&self, a: (T, u64), b: (T, u64)) -> (T, u64) {
         let first = match (a.0.unordered(), b.0.unordered()) {
             (true, false) => true,
             (false, true) => false,
             (true, true) => a.1 <= b.1,
-            _ if (self.0)(a.0, b.0) => true,
-            _ if (self.0)(b.0, a.0) => false,
+            _ if (self.is_better)(a.0, b.0) => true,
+            _ if (self.is_better)(b.0, a.0) => false,
             _ => a.1 <= b.1,
         };
         if first { a } else { b }
     }
 }
 
-/// Combines values with indices, starting with the worst value and the index of no element.
-struct WithWorst<T, F>(Indexed<F>, T);
-
-impl<T: Scalar + Ordered, F: Fn(T, T) -> bool + Send + Sync> Folder<T> for WithWorst<T, F> {
-    fn identity(&self) -> Item<T> {
-        (self.1, u64::MAX)
+impl<T: Scalar + Ordered, F: Fn(T, T) -> bool + Send + Sync> Folder for Indexed<T, F> {
+    fn identity(&self) -> Item {
+        (self.worst.to_word(), u64::MAX)
     }
-    fn combine(&self, a: Item<T>, b: Item<T>) -> Item<T> {
-        self.0.better(a, b)
+    fn combine(&self, a: Item, b: Item) -> Item {
+        let (value, index) = self.better((T::from_word(a.0), a.1), (T::from_word(b.0), b.1));
+        (value.to_word(), index)
     }
-    fn each(&self, items: &mut [Item<T>], values: &[T], index: u64) {
+    unsafe fn each(&self, items: &mut [Item], values: *const u8, index: u64) {
+        // SAFETY: the caller's contract.
+        let values = unsafe { std::slice::from_raw_parts(values.cast::<T>(), items.len()) };
         for (item, &value) in items.iter_mut().zip(values) {
-            *item = self.0.better(*item, (value, index));
+            *item = self.combine(*item, (value.to_word(), index));
         }
     }
-    fn run(&self, item: Item<T>, values: &[T], index: u64) -> Item<T> {
-        (index..).zip(values).fold(item, |item, (index, &value)| self.0.better(item, (value, index)))
+    unsafe fn run(&self, item: Item, values: *const u8, len: usize, index: u64) -> Item {
+        // SAFETY: the caller's contract.
+        let values = unsafe { std::slice::from_raw_parts(values.cast::<T>(), len) };
+        let mut best = (T::from_word(item.0), item.1);
+        for (index, &value) in (index..).zip(values) {
+            best = self.better(best, (value, index));
+        }
+        (best.0.to_word(), best.1)
     }
 }
 
-fn folder<T: Scalar + Ordered>(fold: Fold) -> Box<dyn Folder<T>> {
-    match fold {
-        Fold::Min => Box::new(Plain { identity: T::GREATEST, combine: |a: T, b: T| Ordered::minimum(a, b) }),
-        Fold::Max => Box::new(Plain { identity: T::LEAST, combine: |a: T, b: T| Ordered::maximum(a, b) }),
-        Fold::ArgMin => Box::new(WithWorst(Indexed(|a: T, b: T| a.less(b)), T::GREATEST)),
-        Fold::ArgMax => Box::new(WithWorst(Indexed(|a: T, b: T| b.less(a)), T::LEAST)),
-        Fold::Sum | Fold::Product => arithmetic(fold),
-    }
-}
-
-/// Returns the folder for a sum or a product of numbers.
-fn arithmetic<T: Scalar>(fold: Fold) -> Box<dyn Folder<T>> {
-    macro_rules! of {
-        ($($t:ty),*) => {
-            $(if TypeId::of::<$t>() == TypeId::of::<T>() {
-                let folder: Box<dyn Any> = Box::new(number::<$t>(fold));
-                return *folder.downcast().expect("a folder of this type");
-            })*
+/// Returns the folder of values of a type.
+fn folder(fold: Fold, dtype: DType) -> Box<dyn Folder> {
+    macro_rules! plain {
+        ($identity:expr, $combine:expr) => {
+            Box::new(Plain { identity: $identity, combine: $combine }) as Box<dyn Folder>
         };
     }
-    of!(i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64);
-    unreachable!("{fold:?} of {}, which its bounds exclude", T::DTYPE)
-}
-
-/// Returns the folder of a type of numbers. It is not a part of [`arithmetic`]: there, it would be compiled for each pair of types.
-fn number<N: Scalar + Arithmetic>(fold: Fold) -> Box<dyn Folder<N>> {
+    macro_rules! indexed {
+        ($worst:expr, $is_better:expr) => {
+            Box::new(Indexed { worst: $worst, is_better: $is_better }) as Box<dyn Folder>
+        };
+    }
     match fold {
+        Fold::Min => with_type!(dtype, T => plain!(T::GREATEST, |a: T, b: T| Ordered::minimum(a, b))),
+        Fold::Max => with_type!(dtype, T => plain!(T::LEAST, |a: T, b: T| Ordered::maximum(a, b))),
+        Fold::ArgMin => with_type!(dtype, T => indexed!(T::GREATEST, |a: T, b: T| a.less(b))),
+        Fold::ArgMax => with_type!(dtype, T => indexed!(T::LEAST, |a: T, b: T| b.less(a))),
         // For floats, the identity is −0, so that a sum of −0 stays −0.
-        Fold::Sum => Box::new(Plain { identity: N::ZERO.neg(), combine: |a: N, b: N| Arithmetic::add(a, b) }),
-        _ => Box::new(Plain { identity: N::ONE, combine: |a: N, b: N| Arithmetic::mul(a, b) }),
+        Fold::Sum => {
+            among!(dtype, numbers, T => plain!(<T as Element>::ZERO.neg(), |a: T, b: T| Arithmetic::add(a, b)))
+        }
+        Fold::Product => {
+            among!(dtype, numbers, T => plain!(<T as Arithmetic>::ONE, |a: T, b: T| Arithmetic::mul(a, b)))
+        }
     }
 }

@@ -198,6 +198,8 @@ macro_rules! among {
     };
 }
 
+pub(super) use among;
+
 /// Returns the kernel of an operator whose first argument has type `from`.
 pub(in crate::expr) fn kernel(op: Op, from: DType, to: DType) -> Kernel {
     kernel_of(op, from, to, [false; 2])
