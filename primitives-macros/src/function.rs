@@ -184,7 +184,7 @@ impl Function {
         let value = |ty: &Type| quote_spanned!(at(ty.span())=> <#ty as #facade::FunctionValue>::TYPE);
         let param_types = params.iter().map(value);
         let result_type = value(result);
-        let (path, symbol, info) = (internal("PATH"), internal("SYMBOL"), internal("INFO"));
+        let (path, symbol, info) = (internal("__PATH"), internal("__SYMBOL"), internal("__INFO"));
         quote! {
             #(#cfgs)*
             #[cfg(not(target_arch = "nvptx64"))]

@@ -32,14 +32,14 @@ pub(crate) fn expand(input: TokenStream, environment: &Environment) -> Result<To
                 instances.push(row.instance(i, kernel));
                 instances.len() - 1
             });
-            entries.push(quote!(#facade::__private::Entry::grouped::<Tag<#place>>()));
+            entries.push(quote!(#facade::__private::Entry::grouped::<__Tag<#place>>()));
         }
         let mut given = row.params.iter().zip(&row.asked.arguments).map(|(name, argument)| row.short(name, argument));
         let (implementor, given) = (given.next(), given.collect::<Vec<_>>());
         let implemented = &row.implemented;
         implementations.extend(quote! {
             #[diagnostic::do_not_recommend]
-            impl #facade::algorithms::#implemented<#(#given,)* Tag<#number>> for #implementor {
+            impl #facade::algorithms::#implemented<#(#given,)* __Tag<#number>> for #implementor {
                 fn kernels() -> (#(#facade::__private::Entry<#kernels>,)*) {
                     (#(#entries,)*)
                 }
@@ -48,7 +48,7 @@ pub(crate) fn expand(input: TokenStream, environment: &Environment) -> Result<To
     }
     let device = instances.iter().map(|instance| instance.device(environment));
     let host =
-        instances.iter().enumerate().map(|(i, instance)| instance.host(environment, "Grouped", &quote!(Tag<#i>)));
+        instances.iter().enumerate().map(|(i, instance)| instance.host(environment, "Grouped", &quote!(__Tag<#i>)));
     Ok(quote! {
         #(#device)*
 
@@ -56,7 +56,7 @@ pub(crate) fn expand(input: TokenStream, environment: &Environment) -> Result<To
         const _: () = {
             // Public, since it is inferred wherever an algorithm is called: the number of a kernel, or of an algorithm.
             #[allow(dead_code, missing_docs, unreachable_pub)]
-            pub struct Tag<const NUMBER: usize>;
+            pub struct __Tag<const NUMBER: usize>;
             #(#host)*
             #implementations
         };
@@ -147,14 +147,14 @@ mod tests {
             "\"sort_by__u64_my_Order__merge\"",
             "\"sort_by__u64_my_Order__merge_2\"",
             "\"sort_by::<u64, my::Order>::tiles\"",
-            "impl facade :: algorithms :: SortBy < my :: Order , Tag < 0usize >> for facade :: __algorithms :: ShortSource < u64 >",
+            "impl facade :: algorithms :: SortBy < my :: Order , __Tag < 0usize >> for facade :: __algorithms :: ShortSource < u64 >",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
         // The merge of spans is the sort's too.
         assert_eq!(text.matches("ptx-kernel").count(), 3, "{text}");
-        let shared = "impl facade :: algorithms :: Merge < my :: Order , Tag < 1usize >>";
-        let entry = "Entry :: grouped :: < Tag < 1usize >> () ,) }";
+        let shared = "impl facade :: algorithms :: Merge < my :: Order , __Tag < 1usize >>";
+        let entry = "Entry :: grouped :: < __Tag < 1usize >> () ,) }";
         assert!(text.contains(shared) && text.contains(entry), "{text}");
     }
 

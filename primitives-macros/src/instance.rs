@@ -45,12 +45,12 @@ impl Instance<'_> {
                 // For the builder, which writes it into the kernel's module.
                 // SAFETY: the path is a name that nothing else has.
                 #[unsafe(export_name = ::core::concat!(::core::module_path!(), "::", #entry, "::__layout"))]
-                static LAYOUT: [u8; 16] = <#kernel>::__LAYOUT.digits();
+                static __LAYOUT: [u8; 16] = <#kernel>::__LAYOUT.digits();
 
                 // As above.
                 // SAFETY: as above.
                 #[unsafe(export_name = ::core::concat!(::core::module_path!(), "::", #entry, "::__bounds"))]
-                static BOUNDS: [u8; 48] = <#kernel>::__BOUNDS.digits(<#kernel>::__SHARED.1);
+                static __BOUNDS: [u8; 48] = <#kernel>::__BOUNDS.digits(<#kernel>::__SHARED.1);
 
                 // # Safety
                 // The launch passes the kernel's parameters.
@@ -58,7 +58,7 @@ impl Instance<'_> {
                 // SAFETY: the kernel's path is a name that no other entry has.
                 #[unsafe(export_name = ::core::concat!(::core::module_path!(), "::", #entry))]
                 #[allow(improper_ctypes_definitions, clippy::all)]
-                unsafe extern "ptx-kernel" fn entry(
+                unsafe extern "ptx-kernel" fn __entry(
                     #(#params: <#kernel as #facade::view::FlatParam<#numbers>>::Type,)*
                     control: *const #facade::simt::FaultControl,
                 ) {
@@ -90,7 +90,7 @@ impl Instance<'_> {
             impl #facade::__private::#implemented<#tag> for #kernel {
                 fn info() -> &'static #facade::__private::KernelInfo {
                     #images
-                    static INFO: #facade::__private::KernelInfo = #facade::__private::KernelInfo::new(
+                    static __INFO: #facade::__private::KernelInfo = #facade::__private::KernelInfo::new(
                         ::core::concat!(::core::module_path!(), "::", #shown),
                         ::core::concat!(::core::module_path!(), "::", #entry),
                         &[],
@@ -101,7 +101,7 @@ impl Instance<'_> {
                     .with_shared_params(<#kernel>::__SHARED_PARAMS)
                     .with_carveout(<#kernel>::__CARVEOUT)
                     #with_images;
-                    &INFO
+                    &__INFO
                 }
             }
         }

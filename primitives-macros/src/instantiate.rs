@@ -47,7 +47,7 @@ impl Parse for Input {
 fn one(path: &TypePath, facade: &TokenStream, environment: &Environment) -> Result<TokenStream> {
     let instance = instance(facade, path)?;
     let device = instance.device(environment);
-    let host = instance.host(environment, "Instantiated", &quote!(Tag));
+    let host = instance.host(environment, "Instantiated", &quote!(__Tag));
     Ok(quote! {
         #device
 
@@ -55,7 +55,7 @@ fn one(path: &TypePath, facade: &TokenStream, environment: &Environment) -> Resu
         const _: () = {
             // Public, since it is inferred wherever the kernel is launched.
             #[allow(dead_code, missing_docs, unreachable_pub)]
-            pub struct Tag;
+            pub struct __Tag;
             #host
         };
     })

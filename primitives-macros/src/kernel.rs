@@ -41,7 +41,7 @@ struct Kernel {
     facade: TokenStream,
 }
 
-/// A name of generated code, which nothing of the user's can collide with.
+/// A name of generated code. None of the user's variables can collide with it. Items have no hygiene: their names begin with `__`.
 pub(crate) fn internal(name: &str) -> Ident {
     Ident::new(name, Span::mixed_site())
 }

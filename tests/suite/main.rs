@@ -19,6 +19,7 @@ mod diagnoses;
 mod driver;
 mod faults;
 mod host;
+mod hygiene;
 mod reduction;
 mod renamed;
 mod shipped;

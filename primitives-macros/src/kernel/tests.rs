@@ -74,7 +74,7 @@ fn a_concrete_kernel_is_an_empty_enum_with_an_entry() {
     assert!(
         contains(
             &text,
-            quote!(unsafe extern "ptx-kernel" fn entry(control: *const ::kernel_primitives::simt::FaultControl,))
+            quote!(unsafe extern "ptx-kernel" fn __entry(control: *const ::kernel_primitives::simt::FaultControl,))
         ),
         "{text}"
     );
@@ -97,7 +97,7 @@ fn a_generic_kernel_has_what_is_listed() {
     assert!(listed.contains("\"sum__f32_4\"") && listed.contains("\"sum::<f64, { 1 + 1 }>\""), "{listed}");
     assert!(contains(&listed, quote!(FlatParam<31usize> for sum<T, N> where T: Copy, { type Type = (); })), "{listed}");
     let unlisted = text(quote!(), item);
-    assert!(!unlisted.contains("ptx-kernel") && !unlisted.contains("static INFO"), "{unlisted}");
+    assert!(!unlisted.contains("ptx-kernel") && !unlisted.contains("static __INFO"), "{unlisted}");
 }
 
 #[test]
