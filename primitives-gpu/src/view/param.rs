@@ -73,10 +73,11 @@ impl Layout {
         hexadecimal(self.0)
     }
 
-    /// Eight bytes in one step: the compiler interprets it, several times for each of a program's kernels. Two numbers never lead from
-    /// one hash to the same other one.
+    /// Mixes in eight bytes at once, because the compiler interprets this several times for each kernel of a program. From one hash, two
+    /// numbers never lead to the same hash.
     const fn number(self, number: u64) -> Self {
-        let mixed = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let both = self.0 ^ number;
+        let mixed = (both ^ both >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Self(mixed ^ mixed >> 32)
     }
 
