@@ -12,7 +12,7 @@ const ONE_SIDE: &str = "of one side alone";
 const INSTRUCTION: &str = "an instruction and its emulation";
 /// Shows the emulator an access, or lets it check a promise of a GPU's kernel.
 const SHOWN: &str = "shown to the emulator";
-/// Keeps LLVM or ptxas from a transformation. No value changes.
+/// Keeps LLVM or ptxas from a transformation, or spares the host's compiler one. No value changes.
 const COMPILER: &str = "for the compiler";
 /// A choice by architecture. The emulator takes the place of each architecture; see `EmulatorOptions::arch`.
 const ARCHITECTURE: &str = "by architecture, in the emulator too";
@@ -44,6 +44,7 @@ const CHOICES: &[(&str, &[(usize, &str)])] = &[
     ("primitives-gpu/src/view/shared/array.rs", &[(4, ONE_SIDE), (9, SHOWN), (9, ARCHITECTURE), (2, INSTRUCTION)]),
     ("primitives-gpu/src/view/shared/elements.rs", &[(1, ONE_SIDE), (6, INSTRUCTION)]),
     ("primitives-gpu/src/view/split_barrier.rs", &[(2, ONE_SIDE), (1, ARCHITECTURE), (7, INSTRUCTION)]),
+    ("primitives-gpu/src/warp/network.rs", &[(2, COMPILER)]),
     ("primitives-macros/src/function.rs", &[(2, ONE_SIDE)]),
     ("primitives-macros/src/group.rs", &[(1, ONE_SIDE)]),
     ("primitives-macros/src/instance.rs", &[(1, ONE_SIDE)]),

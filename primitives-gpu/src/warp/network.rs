@@ -12,9 +12,12 @@ mod record;
 
 pub use record::{Record, SortBits, SortIndex};
 
-/// Repeats a body for a constant index from 0 up to a constant of at most 16. Loops over registers must not remain loops, because the array
-/// would then be in local memory.
+/// Repeats a body for an index from 0 up to a constant of at most 16, or for those of which a condition is true. For a GPU, the index is a
+/// constant: loops over registers must not remain loops, because the array would then be in local memory. On the host, where each
+/// repetition would only take time to compile, it is a loop.
+#[cfg(target_arch = "nvptx64")]
 macro_rules! unrolled {
+    ($i:ident < $n:expr, where $condition:expr, $body:expr) => { unrolled!($i < $n, if const { $condition } { $body }) };
     ($i:ident < $n:expr, $body:expr) => { unrolled!(@ $i, $n, $body, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15) };
     (@ $i:ident, $n:expr, $body:expr, $($k:literal)*) => {{$(
         // For an index that does not exist, the compiler makes no code that it would have to remove.
@@ -27,6 +30,23 @@ macro_rules! unrolled {
             }
         }
     )*}};
+}
+#[cfg(not(target_arch = "nvptx64"))]
+macro_rules! unrolled {
+    ($i:ident < $n:expr, where $condition:expr, $body:expr) => {
+        unrolled!(
+            $i < $n,
+            if $condition {
+                $body
+            }
+        )
+    };
+    ($i:ident < $n:expr, $body:expr) => {
+        #[allow(clippy::needless_range_loop, reason = "constants for a GPU")]
+        for $i in 0..$n {
+            $body;
+        }
+    };
 }
 pub(crate) use unrolled;
 

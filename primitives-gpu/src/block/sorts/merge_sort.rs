@@ -242,18 +242,15 @@ fn transpose_neighbours<const ITEMS: usize, K: Element, V: Element, C: Comparato
     takes_part: impl Fn(u32) -> bool,
 ) {
     unrolled!(round < ITEMS, {
-        unrolled!(
-            i < ITEMS,
-            if const { i % 2 == round % 2 && i + 1 < ITEMS } {
-                let (a, b) = (keys[i], keys[i + 1]);
-                let (u, v) = (values[i], values[i + 1]);
-                let swap = takes_part(i as u32 + 1) && order.before(b, a);
-                keys[i] = if swap { b } else { a };
-                keys[i + 1] = if swap { a } else { b };
-                values[i] = if swap { v } else { u };
-                values[i + 1] = if swap { u } else { v };
-            }
-        )
+        unrolled!(i < ITEMS, where i % 2 == round % 2 && i + 1 < ITEMS, {
+            let (a, b) = (keys[i], keys[i + 1]);
+            let (u, v) = (values[i], values[i + 1]);
+            let swap = takes_part(i as u32 + 1) && order.before(b, a);
+            keys[i] = if swap { b } else { a };
+            keys[i + 1] = if swap { a } else { b };
+            values[i] = if swap { v } else { u };
+            values[i + 1] = if swap { u } else { v };
+        })
     });
 }
 
