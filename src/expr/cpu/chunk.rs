@@ -56,7 +56,8 @@ impl Plan<'_> {
                     for (argument, &place) in arguments.iter_mut().zip(takes) {
                         *argument = at(place);
                     }
-                    // SAFETY: the plan has a place with the chunk's length for each value.
+                    // SAFETY: the arguments have the chunk's elements, or one if the kernel was made for a uniform. No other value uses the
+                    // result's place.
                     if let Some(fault) = unsafe { kernel.compute(&arguments, at(*to), len) } {
                         return Err(fault);
                     }

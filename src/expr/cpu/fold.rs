@@ -156,7 +156,7 @@ impl FoldJob {
                 while left > 0 {
                     let (index, column) = (at / extents.columns, at % extents.columns);
                     let len = if extents.columns == 1 { left } else { left.min(columns.end - column) };
-                    // SAFETY: these are some of the chunk's values, which have the folder's type.
+                    // SAFETY: these are some of the chunk's values, which have the job's type, as the folder has.
                     unsafe {
                         if extents.columns == 1 {
                             items[0] = folder.run(items[0], values, len, index as u64);
@@ -190,7 +190,7 @@ impl FoldJob {
         let apply = |op: Op, from: DType, to: DType, a: &[u64], b: &[u64]| {
             let mut result = vec![0u64; count];
             let arguments = [a.as_ptr().cast(), b.as_ptr().cast()];
-            // SAFETY: the arguments and the result have room for that many elements of eight bytes.
+            // SAFETY: each argument that the operator takes has `count` values of its type. The result has room for eight bytes each.
             let fault = unsafe { kernel(op, from, to).compute(&arguments, result.as_mut_ptr().cast(), count) };
             debug_assert!(fault.is_none());
             result
@@ -228,7 +228,7 @@ type Item = (u64, u64);
 
 /// Combines values of a type with accumulators.
 ///
-/// The type is the folder's alone, so that all else is compiled once.
+/// The type is the folder's alone, so that all else is compiled once. [`FoldJob::run`] makes the folder of the job's type.
 trait Folder: Send + Sync {
     fn identity(&self) -> Item;
     fn combine(&self, a: Item, b: Item) -> Item;
@@ -240,7 +240,7 @@ trait Folder: Send + Sync {
     /// Combines `len` values with consecutive indices, starting at `index`, with one accumulator.
     ///
     /// # Safety
-    /// There are so many values of the folder's type.
+    /// There are `len` values of the folder's type.
     unsafe fn run(&self, item: Item, values: *const u8, len: usize, index: u64) -> Item;
 }
 

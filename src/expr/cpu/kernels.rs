@@ -124,6 +124,7 @@ impl<A: Copy, B: Copy, O, F: Fn(A, B, B) -> O + Send + Sync> Compute for Map3<A,
 /// A division of integers, which is a fault if a divisor is zero.
 struct Division<T> {
     kernel: Kernel,
+    /// Whether the divisor is a single value.
     uniform: bool,
     types: PhantomData<fn(T)>,
 }

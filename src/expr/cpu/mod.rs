@@ -66,8 +66,8 @@ pub(super) trait Compute: Send + Sync {
     /// Computes elements from the arguments. Returns a fault if an argument is invalid.
     ///
     /// # Safety
-    /// Each argument has `len` elements of the operator's type, or one if it is uniform. There is room for `len` results, which nothing
-    /// else uses.
+    /// Each argument has `len` elements of the type that the operator takes there, aligned, or one if it is uniform. There is room for
+    /// `len` results, which nothing else uses.
     unsafe fn compute(&self, arguments: &[*const u8], to: *mut u8, len: usize) -> Option<Diagnosis>;
 }
 
