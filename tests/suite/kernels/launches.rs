@@ -61,3 +61,34 @@ pub fn ends(stream: &Stream, x: BufferSlice<'_, u32>, rows: usize, width: usize)
     ends_of_rows::launch(stream, (3, 32), x, rows as u64, width as u64, &mut out)?;
     Ok(out)
 }
+
+/// A kernel whose generic arguments have names that an expansion might choose for its items.
+pub mod names {
+    use kernel_primitives::prelude::*;
+
+    pub trait Named {
+        const NUMBER: u32;
+    }
+
+    pub struct Tag;
+
+    impl Named for Tag {
+        const NUMBER: u32 = 1;
+    }
+
+    pub const INFO: u32 = 10;
+    pub const LAYOUT: u32 = 20;
+    pub const BOUNDS: u32 = 40;
+    #[allow(non_upper_case_globals, reason = "the name of a function")]
+    pub const images: u32 = 100;
+
+    /// Writes the sum of the numbers that its arguments stand for.
+    #[kernel(instantiate(<Tag, INFO, images>, <Tag, LAYOUT, BOUNDS>))]
+    pub fn sum_of_names<N: Named, const A: u32, const B: u32>(cx: Block, mut out: GlobalMut<u32>) {
+        for i in cx.items(out.len()) {
+            out.set(i, N::NUMBER + A + B);
+        }
+    }
+
+    instantiate!(sum_of_names::<Tag, BOUNDS, images>);
+}
