@@ -125,6 +125,7 @@ pub(super) enum Standing {
 struct Abandoned;
 
 /// Whether two places are the same. One place can have several addresses, one for each instance of a generic function.
+#[inline]
 pub(super) fn same_place(a: Place, b: Place) -> bool {
     std::ptr::eq(a, b) || a == b
 }
@@ -200,6 +201,7 @@ impl<'l> BlockState<'l> {
     }
 
     /// The warps that the block has.
+    #[inline]
     pub(super) fn warps(&self) -> &[WarpState] {
         &self.warps[..self.lanes.len().div_ceil(WARP as usize)]
     }

@@ -28,6 +28,7 @@ impl Random {
         random
     }
 
+    #[inline]
     fn next(&self) -> u64 {
         let state = self.0.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
         self.0.set(state);
@@ -38,18 +39,36 @@ impl Random {
     }
 
     /// A number below `limit`, which is not 0.
+    #[inline]
     pub(super) fn below(&self, limit: u32) -> u32 {
         (((self.next() >> 32) * limit as u64) >> 32) as u32
     }
 
     /// The position of one of the bits set in `mask`, which is not 0.
+    #[inline]
     pub(super) fn bit(&self, mask: u32) -> u32 {
-        let mut rest = mask;
-        for _ in 0..self.below(mask.count_ones()) {
-            rest &= rest - 1;
-        }
-        rest.trailing_zeros()
+        position(mask, self.below(mask.count_ones()))
     }
+}
+
+/// The position of the bit of `mask` that has `rank` set bits below it. There are more than `rank` bits.
+///
+/// It has no branches: they would depend on chance.
+#[inline]
+fn position(mask: u32, mut rank: u32) -> u32 {
+    // The numbers of bits set in each pair of bits, in each four, and so on.
+    let twos = mask - (mask >> 1 & 0x5555_5555);
+    let fours = (twos & 0x3333_3333) + (twos >> 2 & 0x3333_3333);
+    let eights = (fours + (fours >> 4)) & 0x0f0f_0f0f;
+    let sixteens = (eights + (eights >> 8)) & 0x00ff_00ff;
+    let mut at = 0;
+    for (counts, width) in [(sixteens, 16), (eights, 8), (fours, 4), (twos, 2), (mask, 1)] {
+        let below = counts >> at & ((1 << width) - 1);
+        let is_above = u32::from(rank >= below);
+        rank -= below * is_above;
+        at += width * is_above;
+    }
+    at
 }
 
 /// From the order of starting to the blocks' ranks.
@@ -112,6 +131,18 @@ mod tests {
         drawn.dedup();
         assert_eq!(drawn, [750, 800, 900]);
         assert_eq!((arch_of(None, None), arch_of(Some(1), Some(86))), (900, 860));
+    }
+
+    #[test]
+    fn every_bit_has_its_rank() {
+        let random = Random::new(5, 0);
+        for mask in
+            (0..2000).map(|i| random.next() as u32 & random.next() as u32 >> (i % 32)).chain([1, 1 << 31, u32::MAX])
+        {
+            let bits: Vec<u32> = (0..32).filter(|bit| mask >> bit & 1 != 0).collect();
+            let found: Vec<u32> = (0..mask.count_ones()).map(|rank| position(mask, rank)).collect();
+            assert_eq!(found, bits, "{mask:#x}");
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub(super) struct Exchange {
 }
 
 /// Whether lanes that call `a` and `b` perform one operation.
+#[inline]
 pub(super) fn same_operation(a: WarpOp, b: WarpOp) -> bool {
     match (a, b) {
         (WarpOp::Shuffle { mode: a, .. }, WarpOp::Shuffle { mode: b, .. }) => a == b,
@@ -26,6 +27,7 @@ pub(super) fn same_operation(a: WarpOp, b: WarpOp) -> bool {
 
 /// The lane that `lane` reads, itself if the source lies outside its segment. As PTX defines `shfl.sync`: only the low five
 /// bits of the operand count, and an exclusive or may reach into a lower segment.
+#[inline]
 pub(super) fn shuffle_source(mode: ShuffleMode, lane: u32, operand: u32, width: u32) -> u32 {
     let operand = operand % WARP;
     let first = lane & !(width - 1);
@@ -43,6 +45,7 @@ pub(super) fn shuffle_source(mode: ShuffleMode, lane: u32, operand: u32, width: 
 }
 
 /// The positions of the bits set in a mask, lowest first.
+#[inline]
 pub(super) fn bits(mask: u32) -> impl Iterator<Item = u32> {
     let mut rest = mask;
     std::iter::from_fn(move || {

@@ -180,6 +180,7 @@ impl BlockClock {
         Moment { time: self.time.get(), block: self.block.get(), lane }
     }
 
+    #[inline]
     fn tick(&self) -> u32 {
         self.time.set(self.time.get() + 1);
         self.time.get()

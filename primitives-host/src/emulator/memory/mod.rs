@@ -367,6 +367,7 @@ impl<'l> LaunchMemory<'l> {
     }
 }
 
+#[inline]
 fn is_atomic(kind: AccessKind) -> bool {
     !matches!(kind, AccessKind::Read | AccessKind::Write)
 }

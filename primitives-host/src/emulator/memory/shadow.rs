@@ -31,6 +31,7 @@ const KEPT_BYTES: usize = 64 << 20;
 impl Action {
     const ALL: [Self; 5] = [Self::Read, Self::Write, Self::AtomicRead, Self::AtomicWrite, Self::AtomicUpdate];
 
+    #[inline]
     pub(in crate::emulator) fn of(kind: AccessKind) -> Self {
         match kind {
             AccessKind::Read => Self::Read,
@@ -41,10 +42,12 @@ impl Action {
         }
     }
 
+    #[inline]
     pub(super) fn reads(self) -> bool {
         matches!(self, Self::Read | Self::AtomicRead | Self::AtomicUpdate)
     }
 
+    #[inline]
     fn changes_atomically(self) -> bool {
         matches!(self, Self::AtomicWrite | Self::AtomicUpdate)
     }
@@ -117,6 +120,7 @@ struct Group {
 }
 
 impl Group {
+    #[inline]
     fn joins(&self, past: Past) -> bool {
         let warp = |past: Past| past.moment().lane / WARP;
         let rest = |past: Past| past.packed >> 10;
@@ -125,12 +129,14 @@ impl Group {
             && rest(self.one) == rest(past)
     }
 
+    #[inline]
     fn is_earlier_of(&self, past: Past) -> bool {
         self.one.block == past.block
             && self.one.action() == past.action()
             && self.one.moment().lane / WARP == past.moment().lane / WARP
     }
 
+    #[inline]
     fn members(&self) -> impl Iterator<Item = Past> {
         let first = self.one.moment().lane / WARP * WARP;
         crate::emulator::warp::bits(self.lanes)
@@ -240,6 +246,7 @@ impl Cell {
     const NONE: Self = Self { write: Past::NONE, last: Past::NONE, others: 0 };
 
     /// Whether anything has written the granule while it was watched.
+    #[inline]
     pub(super) fn is_written(&self, sets: &Sets) -> bool {
         let changes = |past: Past| past.is_some() && past.action().changes_atomically();
         self.write.is_some()

@@ -6,6 +6,7 @@ use primitives_gpu::simt::FULL_MASK;
 use primitives_gpu::view::{Parity, Shared, SplitBarriers};
 
 use super::*;
+use crate::emulator::watch::DEADLOCK_ROUNDS;
 
 /// The parity of the first phase.
 fn first() -> Parity {
@@ -174,7 +175,7 @@ fn who_waits_for_a_phase_learns_nothing_of_the_next() {
     });
 }
 
-/// Two warps hand on to each other for many more phases than a deadlock takes rounds, and all that they change are the barriers.
+/// Two warps hand on to each other for more phases than a deadlock takes rounds, and all that they change are the barriers.
 #[test]
 fn handing_on_by_split_barriers_is_no_deadlock() {
     const FULL: usize = 0;
@@ -192,7 +193,7 @@ fn handing_on_by_split_barriers_is_no_deadlock() {
             }
             cx.barrier();
             let mut parity = first();
-            for phase in 0..20_000 {
+            for phase in 0..DEADLOCK_ROUNDS as u32 * 5 / 4 {
                 if cx.warp() == 0 {
                     // Before the first phase is over, the one before counts as over.
                     barriers.wait(EMPTY, parity.other());
