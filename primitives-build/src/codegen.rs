@@ -118,7 +118,7 @@ impl<'a> Compiler<'a> {
         match &unit.body {
             Body::Ptx(texts) => {
                 for (&arch, text) in unit.archs.iter().zip(texts) {
-                    self.cut(unit, arch, text, &mut code)?;
+                    self.add(unit, arch, text, &mut code)?;
                 }
             }
             Body::Ir(module) => {
@@ -154,12 +154,12 @@ impl<'a> Compiler<'a> {
                         Some(linked) => linked,
                         None => linked.insert(self.link(unit, ir, folder, code)?),
                     };
-                    let text = self.generate(unit, folder, linked, arch, code)?;
+                    let text = self.trimmed(unit, arch, self.generate(unit, folder, linked, arch, code)?)?;
                     self.store.put(key, text.as_bytes());
                     text
                 }
             };
-            self.cut(unit, arch, &text, code)?;
+            self.add(unit, arch, &text, code)?;
         }
         code.planned.push(Planned { crate_name: unit.crate_name.clone(), export: unit.export.clone(), keys });
         Ok(())
@@ -174,7 +174,7 @@ impl<'a> Compiler<'a> {
     /// Where the store says what the units of a crate are, of this content and for an architecture, and which PTX is theirs.
     fn plan_key(&self, content: Key, arch: Arch) -> Key {
         let tools = (&self.runtime, self.libdevice, self.llc_flags(arch), self.tools.llvm.identity());
-        Key::of(("plan", content, tools))
+        Key::of(("plan", STEPS, content, tools))
     }
 
     /// The units of a crate of this content, if an earlier build made the PTX of all of them.
@@ -296,30 +296,48 @@ impl<'a> Compiler<'a> {
         ]
     }
 
-    /// Cuts what `llc` wrote of a unit down to what the kernel or the function needs.
-    fn cut(&self, unit: &Unit, arch: Arch, text: &str, code: &mut Code) -> Result<(), Error> {
-        let fail = |reason| Error::Ptx { crate_name: unit.crate_name.clone(), arch: arch.name(), reason };
-        let module = Module::parse(&ptx::respell(text)).map_err(fail)?;
-        let failed = |cut| match cut {
-            Cut::Unresolved(symbol) => Error::Unresolved { kernel: unit.path().to_owned(), symbol },
-            Cut::NoEntry => fail(format!("no entry `{}`", unit.symbol())),
-        };
+    /// What the store has of a unit's PTX: of a kernel, what it needs of what `llc` wrote, so that builds that find it there need not look
+    /// at it; of a function, all.
+    fn trimmed(&self, unit: &Unit, arch: Arch, text: String) -> Result<String, Error> {
+        let Export::Kernel(entry) = &unit.export else { return Ok(text) };
+        let ptx = self.parsed(unit, arch, &text)?.cut(&entry.symbol).map_err(|cut| self.uncut(unit, arch, cut))?;
+        if arch.sm < 90 {
+            return Ok(ptx);
+        }
+        ptx::with_overlap(&ptx).ok_or_else(|| self.unread(unit, arch, format!("no body of `{}`", entry.symbol)))
+    }
+
+    /// Adds the kernel or the function that a text of the store is of.
+    fn add(&self, unit: &Unit, arch: Arch, text: &str, code: &mut Code) -> Result<(), Error> {
         match &unit.export {
             Export::Kernel(entry) => {
-                let mut ptx = module.cut(&entry.symbol).map_err(failed)?;
-                if arch.sm >= 90 {
-                    ptx = ptx::with_overlap(&ptx).ok_or_else(|| fail(format!("no body of `{}`", entry.symbol)))?;
-                }
                 // The host reads the first line when it loads the kernel.
-                let ptx = format!("// layout {}\n{ptx}", entry.layout);
+                let ptx = format!("// layout {}\n{text}", entry.layout);
                 code.kernels.push(Kernel { entry: entry.clone(), arch, ptx });
             }
             Export::Function(function) => {
-                let items = module.functions([unit.symbol()].into_iter()).cut(unit.symbol()).map_err(failed)?;
+                let module = self.parsed(unit, arch, text)?;
+                let items = module.functions([unit.symbol()].into_iter()).cut(unit.symbol());
+                let items = items.map_err(|cut| self.uncut(unit, arch, cut))?;
                 code.functions.push(FunctionPtx { function: function.clone(), arch, items });
             }
         }
         Ok(())
+    }
+
+    fn parsed(&self, unit: &Unit, arch: Arch, text: &str) -> Result<Module, Error> {
+        Module::parse(&ptx::respell(text)).map_err(|reason| self.unread(unit, arch, reason))
+    }
+
+    fn uncut(&self, unit: &Unit, arch: Arch, cut: Cut) -> Error {
+        match cut {
+            Cut::Unresolved(symbol) => Error::Unresolved { kernel: unit.path().to_owned(), symbol },
+            Cut::NoEntry => self.unread(unit, arch, format!("no entry `{}`", unit.symbol())),
+        }
+    }
+
+    fn unread(&self, unit: &Unit, arch: Arch, reason: String) -> Error {
+        Error::Ptx { crate_name: unit.crate_name.clone(), arch: arch.name(), reason }
     }
 
     fn keep_ir(&self, unit: &Unit, bitcode: &Path, name: &str, code: &mut Code) -> Result<(), Error> {
@@ -379,7 +397,7 @@ impl<'a> Compiler<'a> {
 }
 
 /// The code between a unit's text and its PTX: of another version of it, no result is used.
-const STEPS: [&str; 2] = [include_str!("codegen.rs"), include_str!("split.rs")];
+const STEPS: [&str; 3] = [include_str!("codegen.rs"), include_str!("split.rs"), include_str!("ptx/mod.rs")];
 
 /// What is to be inlined is inlined first, so that each loop and array is looked at once, in the kernel itself: bottom up, the same code
 /// would be optimised again in each caller, and arrays would stay in memory that a second round is needed for.
