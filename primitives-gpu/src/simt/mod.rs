@@ -199,7 +199,10 @@ impl<'k> Block<'k> {
     /// The linear rank of this block in the grid, `x` fastest.
     #[inline(always)]
     pub fn block_rank(self) -> usize {
-        self.grid_dim().rank_of(self.block_idx()) as usize
+        let (index, grid) = (self.block_idx(), self.grid_dim());
+        // A grid has at most 65535 blocks along y and z, so 32 bits count its rows of blocks.
+        let row = index.y + grid.y * index.z;
+        row as usize * grid.x as usize + index.x as usize
     }
 
     /// The number of blocks in the grid.

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use primitives_gpu::Shared;
+use primitives_gpu::simt::{Fault, FaultKind};
 
 use super::*;
 
@@ -11,7 +12,11 @@ use super::*;
 fn the_largest_grids_start_at_once() {
     for options in modes() {
         for grid in [Dim3::from(0x7fff_ffff), Dim3::new(0x7fff_ffff, 65535, 65535)] {
-            let fault = fails(&options, grid, 32, |cx| cx.fault(1));
+            let fault = fails(&options, grid, 32, |cx| {
+                assert_eq!(cx.block_rank() as u64, grid.rank_of(cx.block_idx()));
+                cx.fault(1)
+            });
+            assert_eq!(fault.diagnosis, Diagnosis::Raised(Fault { kind: FaultKind::User, args: [1, 0] }));
             assert!(grid.rank_of(fault.block) < if options.seed.is_none() { 4096 } else { grid.count() });
         }
     }
