@@ -31,7 +31,7 @@ pub(crate) struct Unit {
 pub(crate) enum Body {
     /// The crate's LLVM IR as rustc wrote it, of which a part's PTX is to be made.
     Ir(Arc<split::Module>),
-    /// The PTX that an earlier build made, as `llc` wrote it, of each architecture.
+    /// The PTX that an earlier build made, of each architecture: a kernel's own module, or as `llc` wrote it, of a function.
     Ptx(Vec<String>),
 }
 

@@ -1,5 +1,7 @@
 //! The arguments of `#[kernel(…)]`.
 
+use std::collections::BTreeSet;
+
 use proc_macro2::{Ident, Span};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
@@ -32,10 +34,15 @@ pub(crate) struct Arguments {
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
-        let mut arguments = Self::default();
+        let (mut arguments, mut given) = (Self::default(), BTreeSet::new());
         while !input.is_empty() {
             let key = input.call(Ident::parse_any)?;
-            match key.to_string().as_str() {
+            let name = key.to_string();
+            let is_list = ["instantiate", "equal_len"].contains(&name.as_str());
+            match name.as_str() {
+                _ if !is_list && !given.insert(name.clone()) => {
+                    return Err(Error::new(key.span(), format!("`{name}` is given twice: remove one")));
+                }
                 "instantiate" => {
                     let list;
                     parenthesized!(list in input);

@@ -21,8 +21,7 @@ fn come(who: &[(usize, usize)], timeout: Duration) -> Vec<Result<Group>> {
     })
 }
 
-#[test]
-fn a_member_that_never_comes_is_named() {
+pub(crate) fn a_member_that_never_comes_is_named() {
     let start = Instant::now();
     for result in come(&[(0, 3), (2, 3)], SHORT) {
         assert_failure(result, Some(1), "rank 1 of 3 did not come in time");
@@ -52,8 +51,7 @@ fn sizes_that_differ_are_named() {
     assert!(start.elapsed() < LONG / 2);
 }
 
-#[test]
-fn a_group_may_be_made_where_one_has_failed() {
+pub(crate) fn a_group_may_be_made_where_one_has_failed() {
     let address = address();
     let start = Instant::now();
     let alone = meet(0, 2, &address, Duration::from_millis(300));
@@ -62,8 +60,7 @@ fn a_group_may_be_made_where_one_has_failed() {
     assert!(start.elapsed() < LONG / 2);
 }
 
-#[test]
-fn there_is_one_rank_0() {
+pub(crate) fn there_is_one_rank_0() {
     let address = address();
     let (sender, results) = mpsc::channel();
     thread::scope(|scope| {
@@ -159,8 +156,7 @@ fn names_are_addresses_too() {
     });
 }
 
-#[test]
-fn the_shortest_time_out_is_that_of_all() {
+pub(crate) fn the_shortest_time_out_is_that_of_all() {
     let address = address();
     let address = address.as_str();
     let start = Instant::now();

@@ -193,6 +193,8 @@ fn mistakes_in_the_arguments_say_what_is_wrong() {
         (quote!(equal_len(x, a)), &plain, "names `Global`, `Input`, `GlobalMut` and `Output` parameters"),
         (quote!(equal_len(x, y)), &plain, "names `Global`, `Input`, `GlobalMut` and `Output` parameters"),
         (quote!(block(256)), &plain, "`#[kernel]` knows"),
+        (quote!(threads(32, 8), threads(64)), &plain, "`threads` is given twice"),
+        (quote!(launch(), launch(pub)), &plain, "`launch` is given twice"),
         (quote!(launch(crate)), &plain, "`launch` takes a visibility"),
         (quote!(launch(pub(crate), 2)), &plain, "`launch` takes a visibility"),
         (quote!(instantiate(<f32>)), &generic, "has the parameters `<T, const N>`: list 2 arguments, not 1"),
