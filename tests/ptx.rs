@@ -343,6 +343,27 @@ fn tiles_that_wait_for_others_are_taken_by_a_ticket() {
     assert_eq!(found.len(), CHAINED.len(), "of these alone there are kernels: {found:?}");
 }
 
+/// In kernels of one dimension, ranks need no index along another one, which takes time to read.
+#[test]
+fn kernels_of_one_dimension_read_no_index_of_another() {
+    const OTHER: [&str; 8] =
+        ["%tid.y", "%tid.z", "%ntid.y", "%ntid.z", "%ctaid.y", "%ctaid.z", "%nctaid.y", "%nctaid.z"];
+    let device = "kernel_primitives::kernels::device::shipped";
+    let kernels = [
+        (device, "transform_tiles__Span_u32_Identity_SpanMut_u32"),
+        (device, "transform_tiles__Permutation_Span_u32_Span_u32_Identity_SpanMut_u32"),
+        (device, "difference_tiles__Span_f32_Sub"),
+        ("suite::kernels::launches", "along_x"),
+    ];
+    for (module, kernel) in kernels {
+        for &sm in ARCHS.iter() {
+            let text = ptx(module, kernel, sm);
+            let read: Vec<_> = OTHER.iter().filter(|index| text.contains(**index)).collect();
+            assert!(read.is_empty() && text.contains("%tid.x"), "{module}::{kernel} for sm_{sm} reads {read:?}");
+        }
+    }
+}
+
 /// If a kernel's text has this, the host lets the kernel begin before the kernel before it has ended. No load is outside of that order.
 #[test]
 fn kernels_of_new_architectures_wait_for_the_launch_before() {

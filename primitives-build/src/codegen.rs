@@ -397,7 +397,8 @@ impl<'a> Compiler<'a> {
 }
 
 /// The code between a unit's text and its PTX: of another version of it, no result is used.
-const STEPS: [&str; 3] = [include_str!("codegen.rs"), include_str!("split.rs"), include_str!("ptx/mod.rs")];
+const STEPS: [&str; 4] =
+    [include_str!("codegen.rs"), include_str!("split.rs"), include_str!("ir.rs"), include_str!("ptx/mod.rs")];
 
 /// What is to be inlined is inlined first, so that each loop and array is looked at once, in the kernel itself: bottom up, the same code
 /// would be optimised again in each caller, and arrays would stay in memory that a second round is needed for.

@@ -101,7 +101,7 @@ pub enum Error {
         /// The driver's error.
         driver: DriverError,
     },
-    /// A launch asks for more than the device has.
+    /// A launch asks for more than the device has, or than its kernel allows.
     #[error("kernel `{kernel}` cannot be launched on {device}: {what} is {asked}, the limit is {limit}")]
     LaunchLimit {
         /// The kernel.

@@ -8,7 +8,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{AngleBracketedGenericArguments, Error, Expr, Path, Result, Token, Visibility, parenthesized};
 
-/// `instantiate(<f32>, …), equal_len(x, out), threads(N), max_threads(N), min_blocks(N), carveout(N), launch(pub(crate)), crate = path`,
+/// `instantiate(<f32>, …), equal_len(x, out), threads(N), max_threads(N), min_blocks(N), one_dimensional, carveout(N), launch(pub(crate)), crate = path`,
 /// in any order.
 #[derive(Default)]
 pub(crate) struct Arguments {
@@ -24,6 +24,8 @@ pub(crate) struct Arguments {
     pub(crate) max_threads: Option<Expr>,
     /// Blocks that a multiprocessor should hold at once.
     pub(crate) min_blocks: Option<Expr>,
+    /// Whether blocks and grid have one dimension.
+    pub(crate) one_dimensional: bool,
     /// The share of shared memory that the kernel prefers, in percent.
     pub(crate) carveout: Option<Expr>,
     /// Who may launch the kernel, if not whoever sees it.
@@ -71,6 +73,7 @@ impl Parse for Arguments {
                 }
                 "max_threads" => arguments.max_threads = Some(one_constant(&key, input)?),
                 "min_blocks" => arguments.min_blocks = Some(one_constant(&key, input)?),
+                "one_dimensional" => arguments.one_dimensional = true,
                 "carveout" => arguments.carveout = Some(one_constant(&key, input)?),
                 "launch" => {
                     let visibility;
@@ -87,7 +90,8 @@ impl Parse for Arguments {
                 }
                 _ => {
                     let message = "`#[kernel]` knows `instantiate(<f32>, …)`, `equal_len(x, out)`, `threads(256)`, \
-                                   `max_threads(256)`, `min_blocks(2)`, `carveout(65536)`, `launch(pub(crate))` and `crate = path`";
+                                   `max_threads(256)`, `min_blocks(2)`, `one_dimensional`, `carveout(65536)`, `launch(pub(crate))` and \
+                                   `crate = path`";
                     return Err(Error::new(key.span(), message));
                 }
             }
@@ -97,6 +101,12 @@ impl Parse for Arguments {
         }
         if let (Some(threads), false) = (&arguments.max_threads, arguments.threads.is_empty()) {
             return Err(Error::new_spanned(threads, "`threads` says how many there are: remove `max_threads`"));
+        }
+        if let (true, Some(extent)) = (arguments.one_dimensional, arguments.threads.get(1)) {
+            return Err(Error::new_spanned(
+                extent,
+                "a block of a `one_dimensional` kernel has one extent: `threads(256)`",
+            ));
         }
         if let (Some(blocks), None, true) =
             (&arguments.min_blocks, &arguments.max_threads, arguments.threads.is_empty())

@@ -201,7 +201,8 @@ impl Kernel {
         item.vis = self.launch_vis().clone();
         if let Some(token) = self.params.first() {
             let token = &token.ident;
-            let statement = if self.arguments.threads.is_empty() {
+            let any_shape = self.arguments.threads.is_empty() && !self.arguments.one_dimensional;
+            let statement = if any_shape {
                 // The token is a parameter by rule, not by need: a kernel of views alone leaves it.
                 parse_quote!(let _ = #token;)
             } else {

@@ -215,6 +215,8 @@ use proc_macro::TokenStream;
 ///   compiler then may give each thread more registers, up to 65536 / `N`, and must not give it more; a larger block is an
 ///   error of the launch. Without it a kernel of many registers refuses large blocks on the GPU.
 /// * `min_blocks(N)`, beside one of these: registers are limited so that a multiprocessor holds `N` blocks at once.
+/// * `one_dimensional`: blocks and grid have one dimension; a launch of another shape is an error. The compiler then knows that indices
+///   along `y` and `z` are 0, and ranks of threads and blocks take fewer instructions.
 /// * `carveout(N)`: the kernel prefers that a multiprocessor has about `N` bytes of shared memory, or as much as it can have. The rest of this
 ///   memory is cache. A GPU has some divisions to choose from. It divides the memory anew if the next kernel prefers another division, and
 ///   waits for that. Without `carveout`, the driver decides, from the shared memory that blocks take.

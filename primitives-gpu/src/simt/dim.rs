@@ -59,3 +59,28 @@ impl core::fmt::Display for Dim3 {
         write!(f, "({}, {}, {})", self.x, self.y, self.z)
     }
 }
+
+/// What a kernel says of the shape of its launches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LaunchShape {
+    /// The extents of every block, or zeros.
+    pub(crate) threads: [u32; 3],
+    /// The dimensions of blocks and grid: 1 or 3. A `bool` would leave bytes without a value, which the compiler copies to local memory one
+    /// by one.
+    pub(crate) dimensions: u32,
+}
+
+impl LaunchShape {
+    /// The extents of every block, if the kernel says.
+    #[inline(always)]
+    pub(crate) const fn threads(self) -> Option<Dim3> {
+        let [x, y, z] = self.threads;
+        if x == 0 { None } else { Some(Dim3::new(x, y, z)) }
+    }
+
+    /// Whether blocks and grid have one dimension.
+    #[inline(always)]
+    pub(crate) const fn one_dimensional(self) -> bool {
+        self.dimensions == 1
+    }
+}

@@ -29,6 +29,9 @@ pub enum FaultKind {
     User = 6,
     /// A vector access at an address that is not aligned for it. The arguments are the address and the vector's bytes.
     Misaligned = 7,
+    /// A kernel was called by another kernel, in a launch that its `threads` or `one_dimensional` does not allow. The arguments are an
+    /// extent of the blocks or the grid, and what it must be.
+    OtherShape = 8,
 }
 
 impl FaultKind {
@@ -42,6 +45,7 @@ impl FaultKind {
             5 => Self::BadShape,
             6 => Self::User,
             7 => Self::Misaligned,
+            8 => Self::OtherShape,
             _ => return None,
         })
     }
@@ -67,6 +71,12 @@ impl core::fmt::Display for Fault {
                 write!(f, "the tile ends at element {a}, but the view has {b} elements")
             }
             FaultKind::BadShape => write!(f, "a collective was asked for a size of {a}; its limit is {b}"),
+            FaultKind::OtherShape => {
+                write!(
+                    f,
+                    "a kernel was called in a launch with an extent of {a}; its `threads` or `one_dimensional` says {b}"
+                )
+            }
             FaultKind::User => write!(f, "the kernel raised fault {a}"),
             FaultKind::Misaligned => {
                 let past = a.checked_rem(b).unwrap_or(0);

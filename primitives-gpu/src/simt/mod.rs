@@ -27,6 +27,7 @@ use core::panic::Location;
 
 pub use atomic::{AtomicElement, AtomicInt, AtomicOrder, AtomicRef, Scope};
 pub use dim::Dim3;
+pub(crate) use dim::LaunchShape;
 pub use division::{DivideInt, divide, division_by_zero, index_out_of_bounds, remainder};
 pub use fault::{FAULT_FILE_BYTES, Fault, FaultControl, FaultKind, FaultRecord, Place};
 pub use warp_ops::{ReduxInt, ReduxOp, ShuffleMode};
@@ -83,9 +84,9 @@ pub struct Block<'k> {
     lane: &'k Lane<'k>,
     #[cfg(target_arch = "nvptx64")]
     control: *const FaultControl,
-    /// The value of the kernel's `threads`, which is a constant when everything is inlined.
+    /// What the kernel says of its launches, which is constant when everything is inlined.
     #[cfg(target_arch = "nvptx64")]
-    threads: Option<Dim3>,
+    shape: LaunchShape,
     _not_send: PhantomData<(&'k (), *const ())>,
 }
 
@@ -100,7 +101,7 @@ impl<'k> Block<'k> {
     #[inline(always)]
     pub unsafe fn new(control: *const FaultControl, bounds: LaunchBounds) -> Self {
         nvptx::set_control(control);
-        Self { control, threads: bounds.threads(), _not_send: PhantomData }
+        Self { control, shape: bounds.shape, _not_send: PhantomData }
     }
 
     /// The token of an emulated lane.
@@ -136,8 +137,8 @@ impl<'k> Block<'k> {
     pub fn thread_idx(self) -> Dim3 {
         #[cfg(target_arch = "nvptx64")]
         {
-            let t = nvptx::thread_idx();
-            let Some(d) = self.threads else { return t };
+            let t = self.along(nvptx::thread_idx(), 0);
+            let Some(d) = self.shape.threads() else { return t };
             // SAFETY: the hardware counts so.
             unsafe { core::hint::assert_unchecked(t.x < d.x && t.y < d.y && t.z < d.z) };
             let zero_if_one = |index, extent| if extent == 1 { 0 } else { index };
@@ -150,7 +151,7 @@ impl<'k> Block<'k> {
     /// The index of this block in the grid.
     pub fn block_idx(self) -> Dim3 {
         #[cfg(target_arch = "nvptx64")]
-        return nvptx::block_idx();
+        return self.along(nvptx::block_idx(), 0);
         #[cfg(not(target_arch = "nvptx64"))]
         self.lane.block_idx
     }
@@ -158,9 +159,9 @@ impl<'k> Block<'k> {
     /// The extents of a block, in threads.
     pub fn block_dim(self) -> Dim3 {
         #[cfg(target_arch = "nvptx64")]
-        return match self.threads {
+        return match self.shape.threads() {
             Some(threads) => threads,
-            None => nvptx::block_dim(),
+            None => self.along(nvptx::block_dim(), 1),
         };
         #[cfg(not(target_arch = "nvptx64"))]
         self.lane.block_dim
@@ -169,7 +170,7 @@ impl<'k> Block<'k> {
     /// The extents of the grid, in blocks.
     pub fn grid_dim(self) -> Dim3 {
         #[cfg(target_arch = "nvptx64")]
-        return nvptx::grid_dim();
+        return self.along(nvptx::grid_dim(), 1);
         #[cfg(not(target_arch = "nvptx64"))]
         self.lane.grid_dim
     }
@@ -210,6 +211,13 @@ impl<'k> Block<'k> {
     pub fn grid_blocks(self) -> usize {
         let d = self.grid_dim();
         d.x as usize * d.y as usize * d.z as usize
+    }
+
+    /// What the hardware says of the three dimensions; in a launch of one dimension, the other two are known.
+    #[cfg(target_arch = "nvptx64")]
+    #[inline(always)]
+    fn along(self, all: Dim3, known: u32) -> Dim3 {
+        if self.shape.one_dimensional() { Dim3::new(all.x, known, known) } else { all }
     }
 
     /// This thread's number in its warp, 0 to 31.

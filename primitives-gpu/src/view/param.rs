@@ -2,7 +2,7 @@
 
 use super::SharedStorage;
 use crate::element::{Element, KernelParam};
-use crate::simt::{Block, Dim3, FaultKind};
+use crate::simt::{Block, Dim3, FaultKind, LaunchShape};
 
 /// The `N`th parameter of a kernel's PTX entry, where a view is an address and a length.
 #[doc(hidden)]
@@ -96,11 +96,11 @@ impl Layout {
     }
 }
 
-/// What `threads`, `max_threads` and `min_blocks` of `#[kernel]` say; 0 where they are not given.
+/// What `threads`, `max_threads`, `min_blocks` and `one_dimensional` of `#[kernel]` say; 0 and false where they are not given.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchBounds {
-    threads: [u32; 3],
+    pub(crate) shape: LaunchShape,
     max_threads: u32,
     min_blocks: u32,
 }
@@ -121,18 +121,28 @@ impl LaunchBounds {
         assert!(z <= 64, "the third extent of `threads` is at most 64");
         assert!(max_threads <= 1024, "`max_threads` is at most 1024, the threads of the largest block");
         assert!(min_blocks <= 32, "`min_blocks` is at most 32, the blocks of the largest multiprocessor");
-        Self { threads, max_threads, min_blocks }
+        Self { shape: LaunchShape { threads, dimensions: 3 }, max_threads, min_blocks }
+    }
+
+    /// With blocks and a grid that have one dimension.
+    pub const fn with_one_dimension(mut self) -> Self {
+        self.shape.dimensions = 1;
+        self
+    }
+
+    /// Whether blocks and grid have one dimension.
+    pub const fn one_dimensional(self) -> bool {
+        self.shape.one_dimensional()
     }
 
     /// The extents of every block, if the kernel says.
     pub const fn threads(self) -> Option<Dim3> {
-        let [x, y, z] = self.threads;
-        if x == 0 { None } else { Some(Dim3::new(x, y, z)) }
+        self.shape.threads()
     }
 
     /// The most threads of a block, if the kernel says.
     pub const fn max_threads(self) -> Option<u32> {
-        let [x, y, z] = self.threads;
+        let [x, y, z] = self.shape.threads;
         match (x, self.max_threads) {
             (0, 0) => None,
             (0, threads) => Some(threads),
@@ -142,7 +152,7 @@ impl LaunchBounds {
 
     /// Eight hexadecimal digits for each number and for the bytes of shared memory of a kernel's parameters, for the builder.
     pub const fn digits(self, shared: usize) -> [u8; 48] {
-        let [x, y, z] = self.threads;
+        let [x, y, z] = self.shape.threads;
         let numbers = [x, y, z, self.max_threads, self.min_blocks, shared as u32];
         let mut digits = [0; 48];
         let mut i = 0;
@@ -154,15 +164,18 @@ impl LaunchBounds {
     }
 }
 
-/// A fault unless the block has the threads that the bounds of a kernel say.
+/// A fault unless the launch has the threads and dimensions that the bounds of a kernel say.
 #[doc(hidden)]
 #[track_caller]
 pub fn require_threads(cx: Block<'_>, bounds: LaunchBounds) {
-    if let Some(threads) = bounds.threads()
-        && threads != cx.block_dim()
-    {
-        let args = [cx.block_threads() as u64, threads.count()];
-        cx.raise(FaultKind::BadShape, args, core::panic::Location::caller());
+    let (block, grid) = (cx.block_dim(), cx.grid_dim());
+    let threads = bounds.threads().unwrap_or(if bounds.one_dimensional() { block.x.into() } else { block });
+    let (rows, layers) = if bounds.one_dimensional() { (1, 1) } else { (grid.y, grid.z) };
+    let extents = [(block.x, threads.x), (block.y, threads.y), (block.z, threads.z), (grid.y, rows), (grid.z, layers)];
+    for &(extent, expected) in &extents {
+        if extent != expected {
+            cx.raise(FaultKind::OtherShape, [extent as u64, expected as u64], core::panic::Location::caller());
+        }
     }
 }
 

@@ -353,6 +353,12 @@ impl<'a> Launch<'a> {
         limit("the grid's x dimension", grid.x as u64, limits.grid.x as u64)?;
         limit("the grid's y dimension", grid.y as u64, limits.grid.y as u64)?;
         limit("the grid's z dimension", grid.z as u64, limits.grid.z as u64)?;
+        if self.info.one_dimensional() {
+            limit("the block's y dimension, by the kernel's `one_dimensional`,", block.y as u64, 1)?;
+            limit("the block's z dimension, by the kernel's `one_dimensional`,", block.z as u64, 1)?;
+            limit("the grid's y dimension, by the kernel's `one_dimensional`,", grid.y as u64, 1)?;
+            limit("the grid's z dimension, by the kernel's `one_dimensional`,", grid.z as u64, 1)?;
+        }
         // Indices are counted in 64 bits, with room for the items of a thread.
         limit("the number of threads in the grid", grid.count().saturating_mul(block.count()), 1 << 48)?;
         Ok((grid.count() > 0).then_some((grid, block)))

@@ -170,8 +170,8 @@ impl Kernel {
             String::new(),
             "# Errors".to_owned(),
             String::new(),
-            "What the machine cannot run, an empty block, lengths that differ where they must not, and the fault of an \
-             earlier launch on the stream. In the emulator a fault of this launch comes back from this call, on a GPU from the next \
+            "What the machine cannot run, an empty block, blocks or a grid that the kernel's attribute does not allow, lengths that \
+             differ where they must not, and the fault of an earlier launch on the stream. In the emulator a fault of this launch comes back from this call, on a GPU from the next \
              launch that finds it or the next call that waits."
                 .to_owned(),
         ]);

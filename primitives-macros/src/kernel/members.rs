@@ -142,26 +142,29 @@ impl Kernel {
                 }
             }
         });
+        // No directive of PTX says so, and the host alone checks it.
+        let kind = if self.arguments.one_dimensional { "kernel of one dimension, control" } else { "kernel, control" };
         quote! {
-            #facade::view::Layout = #facade::view::Layout::of::<()>("kernel, control") #(#parts)*;
+            #facade::view::Layout = #facade::view::Layout::of::<()>(#kind) #(#parts)*;
         }
     }
 
-    /// The extents of a block, the most threads of one, and the fewest blocks a multiprocessor; 0 where the attribute says
-    /// nothing.
+    /// The extents of a block, the most threads of one, and the fewest blocks a multiprocessor, 0 where the attribute says
+    /// nothing; and whether there is one dimension.
     fn bounds(&self) -> TokenStream {
         let facade = &self.facade;
         let value = |given: Option<&Expr>| given.map_or(quote!(0), ToTokens::to_token_stream);
         let extents = &self.arguments.threads;
         let rest = if extents.is_empty() { quote!(0) } else { quote!(1) };
         let [x, y, z] = [0, 1, 2].map(|i| extents.get(i).map_or(rest.clone(), ToTokens::to_token_stream));
+        let one_dimension = self.arguments.one_dimensional.then(|| quote!(.with_one_dimension()));
         let (threads, blocks) = (value(self.arguments.max_threads.as_ref()), value(self.arguments.min_blocks.as_ref()));
         quote! {
             #facade::view::LaunchBounds = #facade::view::LaunchBounds::new(
                 [(#x) as u32, (#y) as u32, (#z) as u32],
                 (#threads) as u32,
                 (#blocks) as u32,
-            );
+            )#one_dimension;
         }
     }
 

@@ -76,7 +76,7 @@ unsafe impl<K: Source, V: Source> SharedStorage for ReduceByKeyStorage<K, V> {
 /// goes to `out_keys`, and its values, combined by `op` in order, go to `out_values`. The number of runs goes to `count`. Each block has
 /// one tile, with `vectors` vectors for each thread ([`ReduceByKeyStorage::tiles`]). `chain` has the memory of a [`Chain`] of all tiles of
 /// the epoch `epoch`, or is empty if there is one tile.
-#[kernel(launch(pub(crate)), threads(STAGE_THREADS), min_blocks(4))]
+#[kernel(launch(pub(crate)), threads(STAGE_THREADS), one_dimensional, min_blocks(4))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn reduce_by_key_tiles<K, V, R>(
     cx: Block,

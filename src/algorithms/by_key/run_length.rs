@@ -52,7 +52,7 @@ unsafe impl<K: Source> SharedStorage for RunLengthItems<K> {
 /// The kernel of [`algorithms::run_length_encode`](kernel_primitives::algorithms::run_length_encode). For each run of equal keys, the first
 /// key goes to `out_keys`, and its length goes to `lengths`. The number of runs goes to `count`. Each block has one tile, with `vectors`
 /// vectors for each thread. `chain` has the memory of a [`Chain`] of all tiles of the epoch `epoch`, or is empty if there is one tile.
-#[kernel(launch(pub(crate)), threads(STAGE_THREADS), min_blocks(4))]
+#[kernel(launch(pub(crate)), threads(STAGE_THREADS), one_dimensional, min_blocks(4))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn run_length_tiles<K, L>(
     cx: Block,

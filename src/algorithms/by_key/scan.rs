@@ -19,7 +19,7 @@ const AHEAD: usize = 13;
 /// `out[i]` is `first` and the values of the run of `keys[i]` up to item `i`, combined by `op`. If `exclusive`, item `i` itself is left
 /// out. Each block has one tile, with `vectors` vectors for each thread ([`ScanByKeyItems::tiles`]). `chain` has the memory of a [`Chain`]
 /// of all tiles of the epoch `epoch`, or is empty if there is one tile.
-#[kernel(launch(pub(crate)), threads(SCAN_THREADS), min_blocks(4))]
+#[kernel(launch(pub(crate)), threads(SCAN_THREADS), one_dimensional, min_blocks(4))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn scan_by_key_tiles<K, V, R>(
     cx: Block,

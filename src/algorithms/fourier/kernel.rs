@@ -14,7 +14,7 @@ use super::lines::*;
 /// `table` has all the numbers whose beginnings [`FftPass`] gives. The launch gives shared memory of [`FftPass::pitch`] complex numbers for
 /// each line, and [`FFT_NUMBERS`] more for each line of a pass with twiddle factors. The block has the threads of its lines. With `POWERS`,
 /// radices are powers of two, and each thread of a line has [`FFT_NUMBERS`] numbers.
-#[kernel(launch(pub(crate)), max_threads(fft_threads(size_of::<Complex<T>>(), POWERS)), min_blocks(1))]
+#[kernel(launch(pub(crate)), max_threads(fft_threads(size_of::<Complex<T>>(), POWERS)), one_dimensional, min_blocks(1))]
 pub fn fft_lines<T, S, F, O, const POWERS: bool>(
     cx: Block,
     x: Input<S>,
@@ -33,7 +33,7 @@ pub fn fft_lines<T, S, F, O, const POWERS: bool>(
 }
 
 /// Works as [`fft_lines`](struct@fft_lines), for lines that their transforms replace.
-#[kernel(launch(pub(crate)), max_threads(fft_threads(size_of::<Complex<T>>(), POWERS)), min_blocks(1))]
+#[kernel(launch(pub(crate)), max_threads(fft_threads(size_of::<Complex<T>>(), POWERS)), one_dimensional, min_blocks(1))]
 pub fn fft_lines_in_place<T, const POWERS: bool>(
     cx: Block,
     data: GlobalMut<Complex<T>>,

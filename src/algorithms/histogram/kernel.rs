@@ -238,7 +238,7 @@ pub const fn histogram_counters<T: Element>(shared_bytes: usize) -> usize {
 /// count in `counts` itself. The launch may have any number of blocks, and no block may have 2^32 items.
 ///
 /// Anyone may launch it: its result is right for any arguments.
-#[kernel(threads(HISTOGRAM_THREADS), min_blocks(2))]
+#[kernel(threads(HISTOGRAM_THREADS), one_dimensional, min_blocks(2))]
 pub fn histogram_tiles<S, B, C>(
     cx: Block,
     x: Input<S>,

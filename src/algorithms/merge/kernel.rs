@@ -228,6 +228,7 @@ const fn carveout<K: Element, V: Element>(least: usize) -> usize {
 #[kernel(
     launch(pub(crate)),
     threads(merge_threads::<S::Item, C>()),
+    one_dimensional,
     min_blocks(1024 / merge_threads::<S::Item, C>()),
     carveout(merge_carveout::<S::Item>())
 )]
@@ -272,6 +273,7 @@ pub(crate) const fn merge_pairs_carveout<K: Element, V: Element>() -> usize {
 #[kernel(
     launch(pub(crate)),
     threads(MERGE_THREADS),
+    one_dimensional,
     min_blocks(4),
     equal_len(out, values_out),
     carveout(merge_pairs_carveout::<S::Item, X::Item>())

@@ -101,7 +101,7 @@ macro_rules! by_shape {
 /// Sorts each tile of the launch's [`MergeSortShape`]. The sort is stable. Each block sorts one tile.
 ///
 /// Anyone may launch it: its result is right for any arguments.
-#[kernel(threads(MERGE_SORT_THREADS), min_blocks(2))]
+#[kernel(threads(MERGE_SORT_THREADS), one_dimensional, min_blocks(2))]
 pub fn merge_sort_tiles<S, C>(cx: Block, x: Input<S>, mut out: GlobalMut<S::Item>, order: C, shared: SharedSlice<u64>)
 where
     S: Source<Item: Element>,
@@ -114,7 +114,7 @@ where
 /// Works as [`merge_sort_tiles`](struct@merge_sort_tiles), with a value for each key. A value goes to the place of its key.
 ///
 /// Anyone may launch it: its result is right for any arguments.
-#[kernel(threads(MERGE_SORT_THREADS), min_blocks(2), equal_len(out, values_out), carveout(merge_pairs_carveout::<S::Item, X::Item>()))]
+#[kernel(threads(MERGE_SORT_THREADS), one_dimensional, min_blocks(2), equal_len(out, values_out), carveout(merge_pairs_carveout::<S::Item, X::Item>()))]
 pub fn merge_sort_tiles_pairs<S, X, C>(
     cx: Block,
     x: Input<S>,

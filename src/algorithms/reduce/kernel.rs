@@ -19,7 +19,7 @@ pub const REDUCE_VECTORS: usize = 4;
 /// The kernel of [`algorithms::reduce`](kernel_primitives::algorithms::reduce): reduces `x` to `out`. Each block reduces its share. The
 /// block that finishes last also reduces the results of all shares. `chain` has the memory of a [`Chain`] of all blocks of the epoch
 /// `epoch`, or is empty if there is one block.
-#[kernel(launch(pub(crate)), threads(REDUCE_THREADS), min_blocks(2))]
+#[kernel(launch(pub(crate)), threads(REDUCE_THREADS), one_dimensional, min_blocks(2))]
 pub fn reduce_tiles<S, R>(
     cx: Block,
     x: Input<S>,

@@ -76,7 +76,7 @@ impl ScanTiles {
 /// the items of `before`, and the items up to `x[i]`, combined by `op`. If `EXCLUSIVE`, `x[i]` itself is left out. Each block has one tile,
 /// with `rounds` vectors for each thread. The first tile may begin inside a vector of the input; see [`ScanTiles`]. `chain` has the memory
 /// of a [`Chain`] of all tiles of the epoch `epoch`, or is empty if there is one tile.
-#[kernel(launch(pub(crate)), threads(SCAN_THREADS), min_blocks(4))]
+#[kernel(launch(pub(crate)), threads(SCAN_THREADS), one_dimensional, min_blocks(4))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn scan_tiles<S, R, const EXCLUSIVE: bool>(
     cx: Block,

@@ -86,7 +86,7 @@ pub const fn scan_pipeline_shared<T: Element>() -> usize {
 ///
 /// `chain` has the memory of a [`Chain`] of all tiles of the epoch `epoch`. The launch may have any number of blocks.
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
-#[kernel(launch(pub(crate)), threads(SCAN_PIPELINE_THREADS))]
+#[kernel(launch(pub(crate)), threads(SCAN_PIPELINE_THREADS), one_dimensional)]
 pub fn scan_pipeline<S, R, const EXCLUSIVE: bool>(
     cx: Block,
     x: Input<S>,

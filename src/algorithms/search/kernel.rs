@@ -7,10 +7,10 @@ use kernel_primitives::simt::WARP;
 use crate::algorithms::tile::by_vector;
 
 /// The kernel of [`algorithms::lower_bound`](kernel_primitives::algorithms::lower_bound) and, with `UPPER`,
-/// [`algorithms::upper_bound`](kernel_primitives::algorithms::upper_bound). Each thread searches for one query. Blocks may have any shape.
+/// [`algorithms::upper_bound`](kernel_primitives::algorithms::upper_bound). Each thread searches for one query.
 ///
 /// Anyone may launch it: its result is right for any arguments.
-#[kernel(max_threads(1024), min_blocks(1))]
+#[kernel(max_threads(1024), one_dimensional, min_blocks(1))]
 pub fn search_tiles<S, Q, const UPPER: bool>(
     cx: Block,
     sorted: Input<S>,

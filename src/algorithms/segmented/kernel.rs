@@ -117,7 +117,7 @@ where
 /// If a segment begins and ends in the tile, its result goes to `out`. For a tile `t`, `partials[2 * t]` is the share of the segment that
 /// began before the tile, if there is one. If the last segment continues after the tile, `partials[2 * t + 1]` is its share and
 /// `crossing[t]` is its number. Otherwise `crossing[t]` is [`u64::MAX`].
-#[kernel(launch(pub(crate)), threads(SEGMENT_THREADS), min_blocks(6))]
+#[kernel(launch(pub(crate)), threads(SEGMENT_THREADS), one_dimensional, min_blocks(6))]
 pub fn segment_tiles<S, O, R>(
     cx: Block,
     x: Input<S>,
@@ -225,7 +225,7 @@ pub fn segment_tiles<S, O, R>(
 
 /// The second kernel of [`algorithms::segmented_reduce`](kernel_primitives::algorithms::segmented_reduce). It adds up the shares of
 /// segments that are in several tiles, of `1 << bits` items each. Each thread has one tile.
-#[kernel(launch(pub(crate)), threads(SEGMENT_ENDS_THREADS), min_blocks(1))]
+#[kernel(launch(pub(crate)), threads(SEGMENT_ENDS_THREADS), one_dimensional, min_blocks(1))]
 pub fn segment_ends<T, O, R>(
     cx: Block,
     offsets: Input<O>,

@@ -30,7 +30,7 @@ pub const SEGMENT_SCAN_OFFSETS: usize = 128 * SCAN_THREADS;
 /// A tile is a number of items, which may be in any segments. A warp finds the first segment that begins in its part of a tile, and marks
 /// the items that begin a segment, while the items are in flight. The result of the tiles before matters only up to the first head. So a
 /// tile waits only for the tiles back to the last one with a head.
-#[kernel(launch(pub(crate)), threads(SCAN_THREADS), min_blocks(4))]
+#[kernel(launch(pub(crate)), threads(SCAN_THREADS), one_dimensional, min_blocks(4))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn segment_scan_tiles<S, O, R>(
     cx: Block,

@@ -82,7 +82,7 @@ pub fn segment_scan_lane_bits<S: Source>(len: usize, offsets: usize) -> Option<u
 /// a warp ([`segment_scan_warp_items`]), all warps of the block scan it. The items before the first offset are a segment, and so are the
 /// items after the last offset. So there is one segment more than there are offsets.
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
-#[kernel(launch(pub(crate)), threads(SEGMENT_SCAN_WARPS_THREADS), min_blocks(if size_of::<S::Item>() < 8 { 2 } else { 1 }))]
+#[kernel(launch(pub(crate)), threads(SEGMENT_SCAN_WARPS_THREADS), one_dimensional, min_blocks(if size_of::<S::Item>() < 8 { 2 } else { 1 }))]
 pub fn segment_scan_warps<S, O, R>(
     cx: Block,
     x: Input<S>,

@@ -25,7 +25,7 @@ pub const fn segment_warp_items<S: Source>() -> usize {
 
 /// The kernel of [`algorithms::segmented_reduce`](kernel_primitives::algorithms::segmented_reduce) for small inputs, in one launch. Two
 /// warps reduce a segment. A block reduces a segment that has more than [`segment_warp_items`] items.
-#[kernel(launch(pub(crate)), threads(SEGMENT_WARPS_THREADS), min_blocks(1))]
+#[kernel(launch(pub(crate)), threads(SEGMENT_WARPS_THREADS), one_dimensional, min_blocks(1))]
 pub fn segment_warps<S, O, R>(
     cx: Block,
     x: Input<S>,

@@ -83,7 +83,7 @@ unsafe impl<K: Element, V: Element> SharedStorage for SegmentSortTileStorage<K, 
 /// segment. And `marks` are zero. With a copy, they have a bit for each item of whole tiles, which are the claims of
 /// [`segment_merge_ranks`](struct@kernel_primitives::kernels::device::segment_merge_ranks). Without one, they have a byte for each tile of
 /// merges, which is the first row of `moved`.
-#[kernel(launch(pub(crate)), threads(SEGMENT_SORT_THREADS), min_blocks(4))]
+#[kernel(launch(pub(crate)), threads(SEGMENT_SORT_THREADS), one_dimensional, min_blocks(4))]
 pub fn segment_sort_tiles<S, O, C>(
     cx: Block,
     x: Input<S>,
@@ -115,6 +115,7 @@ pub fn segment_sort_tiles<S, O, C>(
 #[kernel(
     launch(pub(crate)),
     threads(SEGMENT_SORT_THREADS),
+    one_dimensional,
     min_blocks(2),
     equal_len(out, values_out),
     equal_len(copy, values_copy)

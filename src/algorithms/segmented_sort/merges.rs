@@ -24,7 +24,7 @@ pub struct SegmentMergePass {
 ///
 /// `moved[p * tiles + t]` says where tile `t` is after pass `p`: in `out`, or in `copy` if it is not zero. A block that has a part of a
 /// joined segment writes its tile to the other buffer.
-#[kernel(launch(pub(crate)), threads(MERGE_THREADS), min_blocks(4), equal_len(out, copy))]
+#[kernel(launch(pub(crate)), threads(MERGE_THREADS), one_dimensional, min_blocks(4), equal_len(out, copy))]
 pub fn segment_merge_tiles<K, C>(
     cx: Block,
     mut out: GlobalMut<K>,
@@ -43,7 +43,13 @@ pub fn segment_merge_tiles<K, C>(
 }
 
 /// Works as [`segment_merge_tiles`](struct@segment_merge_tiles), with a value for each key. A value goes to the place of its key.
-#[kernel(launch(pub(crate)), threads(MERGE_THREADS), min_blocks(4), equal_len(out, copy, values_out, values_copy))]
+#[kernel(
+    launch(pub(crate)),
+    threads(MERGE_THREADS),
+    one_dimensional,
+    min_blocks(4),
+    equal_len(out, copy, values_out, values_copy)
+)]
 pub fn segment_merge_tiles_pairs<K, V, C>(
     cx: Block,
     mut out: GlobalMut<K>,
@@ -234,7 +240,7 @@ const fn bits_of_sort_tile(items: usize) -> u32 {
 }
 
 /// Copies the tiles that are in `copy` after the last pass to `out`. `moved` is the row of that pass. Each block has one tile.
-#[kernel(launch(pub(crate)), threads(MERGE_THREADS), equal_len(out, copy))]
+#[kernel(launch(pub(crate)), threads(MERGE_THREADS), one_dimensional, equal_len(out, copy))]
 pub fn segment_sort_last<T: Element>(
     cx: Block,
     mut out: GlobalMut<T>,

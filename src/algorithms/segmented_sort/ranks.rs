@@ -19,7 +19,7 @@ const SIDE_BY_SIDE: usize = 4;
 ///
 /// `copy` and `borders` are the results of [`segment_sort_tiles`](struct@kernel_primitives::kernels::device::segment_sort_tiles), and
 /// `claims` are its `marks`. If the comparator is not an order, an item may find its place claimed. Then the item is not written.
-#[kernel(launch(pub(crate)), threads(SEGMENT_RANK_THREADS), min_blocks(4), equal_len(out, copy))]
+#[kernel(launch(pub(crate)), threads(SEGMENT_RANK_THREADS), one_dimensional, min_blocks(4), equal_len(out, copy))]
 pub fn segment_merge_ranks<K, C>(
     cx: Block,
     mut out: GlobalMut<K>,
@@ -42,6 +42,7 @@ pub fn segment_merge_ranks<K, C>(
 #[kernel(
     launch(pub(crate)),
     threads(SEGMENT_RANK_THREADS),
+    one_dimensional,
     min_blocks(4),
     equal_len(out, copy, values_out, values_copy)
 )]

@@ -21,7 +21,7 @@ use crate::algorithms::tile::warps::{WarpStorage, add_by_warp, announce, copy_ou
 /// With `REST`, the other items go to `out`, too. If `in_order`, they follow in order. Otherwise they fill the input's length from its end:
 /// the first one is the last. If `in_order`, the place where they begin must be known: a first launch, with `out` empty, adds to `count`
 /// how many items are kept.
-#[kernel(launch(pub(crate)), threads(STAGE_THREADS), min_blocks(4))]
+#[kernel(launch(pub(crate)), threads(STAGE_THREADS), one_dimensional, min_blocks(4))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn select_tiles<S, F, C, const REST: bool>(
     cx: Block,

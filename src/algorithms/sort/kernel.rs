@@ -222,7 +222,7 @@ unsafe fn scatter<T: Element, const ITEMS: usize>(to: SharedArray<'_, T>, places
 /// bits, and `turned` is the result of [`Turned::of`] for the keys and the direction.
 ///
 /// Anyone may launch it: its result is right for any arguments.
-#[kernel(threads(SORT_THREADS), min_blocks(1), equal_len(keys, out))]
+#[kernel(threads(SORT_THREADS), one_dimensional, min_blocks(1), equal_len(keys, out))]
 pub fn sort_tile<K: SortKey>(
     cx: Block,
     keys: Global<K>,
@@ -240,7 +240,7 @@ pub fn sort_tile<K: SortKey>(
 /// Works as [`sort_tile`](struct@sort_tile), with a value for each key. A value goes to the place of its key.
 ///
 /// Anyone may launch it: its result is right for any arguments.
-#[kernel(threads(SORT_THREADS), min_blocks(1), equal_len(keys, out, values, values_out))]
+#[kernel(threads(SORT_THREADS), one_dimensional, min_blocks(1), equal_len(keys, out, values, values_out))]
 pub fn sort_tile_pairs<K: SortKey, V: Element>(
     cx: Block,
     keys: Global<K>,

@@ -8,8 +8,8 @@ pub(crate) mod scan_runs;
 pub(crate) mod staged;
 pub(crate) mod warps;
 
-/// The number of items of a warp with `rounds` rounds of a vector for each lane. Each warp has a part of the input, for any shape of
-/// blocks.
+/// The number of items of a warp with `rounds` rounds of a vector for each lane. Each warp has a part of the input, for any number of
+/// threads of a block.
 pub const fn warp_items(rounds: usize, vector: usize) -> usize {
     WARP as usize * rounds * vector
 }

@@ -36,7 +36,7 @@ pub const TOP_K_TILE: usize = TOP_K_THREADS * READ;
 ///
 /// The order is that of keys that are [`Turned`] by `turned`. Of `n` blocks, block `b` writes its `i`th key to `keys[i * n + b]`. Unless
 /// `places` is empty, it also writes the key's place in `x` to the same index of `places`.
-#[kernel(launch(pub(crate)), threads(TOP_K_THREADS), min_blocks(2))]
+#[kernel(launch(pub(crate)), threads(TOP_K_THREADS), one_dimensional, min_blocks(2))]
 pub fn top_k_tiles<S>(
     cx: Block,
     x: Input<S>,
@@ -125,7 +125,7 @@ fn items_of<S: Source<Item: Element>, const N: usize>(
 
 /// Finds the first `k` of the items that the blocks of [`top_k_tiles`](struct@top_k_tiles) have found, and sorts them. The launch has one
 /// block.
-#[kernel(launch(pub(crate)), threads(TOP_K_THREADS), min_blocks(1))]
+#[kernel(launch(pub(crate)), threads(TOP_K_THREADS), one_dimensional, min_blocks(1))]
 pub fn top_k_last<K: SortKey>(
     cx: Block,
     keys: Global<K>,
@@ -145,7 +145,7 @@ pub fn top_k_last<K: SortKey>(
 }
 
 /// Works as [`top_k_last`](struct@top_k_last), and also writes the values of the keys, which it finds by their places.
-#[kernel(launch(pub(crate)), threads(TOP_K_THREADS), min_blocks(1))]
+#[kernel(launch(pub(crate)), threads(TOP_K_THREADS), one_dimensional, min_blocks(1))]
 pub fn top_k_last_pairs<K, X>(
     cx: Block,
     keys: Global<K>,

@@ -38,7 +38,7 @@ unsafe impl<K: Source, V: Source, const VALUES: bool> SharedStorage for UniqueSt
 /// `VALUES`, its value goes to `out_values`. The number of runs goes to `count`. Each block has one tile of `batches` batches. The first
 /// tile may begin inside a vector of the input; see [`StagedTiles`](kernel_primitives::kernels::device::StagedTiles). `chain` has the
 /// memory of a [`Chain`] of all tiles of the epoch `epoch`, or is empty if there is one tile.
-#[kernel(launch(pub(crate)), threads(STAGE_THREADS), min_blocks(4))]
+#[kernel(launch(pub(crate)), threads(STAGE_THREADS), one_dimensional, min_blocks(4))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn unique_tiles<K, V, const VALUES: bool>(
     cx: Block,

@@ -44,6 +44,23 @@ pub fn as_sixty_four(cx: Block, counts: GlobalMut<u32, Atomic>) {
     sixty_four(cx, counts);
 }
 
+/// Writes the ranks of the thread and its block, and what is along `y` and `z`, in launches of one dimension.
+#[kernel(one_dimensional, max_threads(1024))]
+pub fn along_x(cx: Block, mut out: GlobalMut<[u32; 4]>) {
+    for i in cx.items(out.len()) {
+        let (thread, block, extents, grid) = (cx.thread_idx(), cx.block_idx(), cx.block_dim(), cx.grid_dim());
+        let indices = thread.y + thread.z + block.y + block.z;
+        let extents = extents.y * extents.z * grid.y * grid.z;
+        out.set(i, [cx.thread_rank(), cx.block_rank() as u32, indices, extents]);
+    }
+}
+
+/// Calls the other kernel with launches of any shape.
+#[kernel]
+pub fn as_along_x(cx: Block, out: GlobalMut<[u32; 4]>) {
+    along_x(cx, out);
+}
+
 /// Launches [`ends_of_rows`](enum@ends_of_rows) after it has checked the width.
 #[cfg(not(target_arch = "nvptx64"))]
 pub fn ends(stream: &Stream, x: BufferSlice<'_, u32>, rows: usize, width: usize) -> Result<Buffer<u32>> {

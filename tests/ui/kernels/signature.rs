@@ -54,6 +54,9 @@ fn four_dimensions(_cx: Block) {}
 #[kernel(threads(64), max_threads(64))] //~ `threads` says how many there are: remove `max_threads`
 fn twice_bounded(_cx: Block) {}
 
+#[kernel(one_dimensional, threads(8, 4))] //~ a block of a `one_dimensional` kernel has one extent: `threads(256)`
+fn two_dimensions(_cx: Block) {}
+
 #[kernel]
 unsafe fn silent(_cx: Block) {} //~ an `unsafe` kernel says in its docs what a launch must keep: add a section `# Safety`
 

@@ -168,6 +168,11 @@ impl KernelInfo {
         self.bounds.max_threads()
     }
 
+    /// Whether the kernel's blocks and grids have one dimension, by its `one_dimensional`.
+    pub fn one_dimensional(&self) -> bool {
+        self.bounds.one_dimensional()
+    }
+
     /// The hash of the layout that the host passes the kernel's parameters in.
     #[doc(hidden)]
     pub fn layout(&self) -> u64 {

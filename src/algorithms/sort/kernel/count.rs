@@ -10,7 +10,7 @@ use crate::algorithms::tile::{CONTROL, has_little_shared};
 
 /// Counts how often each digit of each pass occurs, and adds the counts to `counts[pass * stride + digit]`. Pass `p` sorts by the eight
 /// bits of `begin..end` from `begin + 8 * p`. The launch may have any number of blocks.
-#[kernel(launch(pub(crate)), threads(SORT_THREADS), min_blocks(2))]
+#[kernel(launch(pub(crate)), threads(SORT_THREADS), one_dimensional, min_blocks(2))]
 pub fn count_digits<K: SortKey>(
     cx: Block,
     keys: Global<K>,
@@ -145,7 +145,7 @@ pub const fn count_digits_bytes(key: usize, shared_bytes: usize) -> usize {
 }
 
 /// Replaces the counts of each pass by the places where the keys of each digit begin. Each block has one pass and 256 threads.
-#[kernel(launch(pub(crate)), threads(DIGITS))]
+#[kernel(launch(pub(crate)), threads(DIGITS), one_dimensional)]
 pub fn begin_digits(cx: Block, counts: GlobalMut<u64, Atomic>, stride: usize, mut shared: Shared<ScanStorage<u64>>) {
     let at = counts.at(cx.block_rank() * stride + cx.thread_rank() as usize);
     let ([begin], _) = block_exclusive_scan(cx, &mut shared, &[at.load()], Add);

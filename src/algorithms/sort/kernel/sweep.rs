@@ -38,7 +38,7 @@ pub struct SortPass {
 /// - `tickets`: `tickets[pass.launch]` is zero.
 ///
 /// There must be fewer than [`SORT_PORTION`](super::SORT_PORTION) keys. `out` may have more elements.
-#[kernel(launch(pub(crate)), threads(SORT_THREADS), min_blocks(2))]
+#[kernel(launch(pub(crate)), threads(SORT_THREADS), one_dimensional, min_blocks(2))]
 pub fn sort_sweep<K: SortKey>(
     cx: Block,
     keys: Global<K>,
@@ -57,7 +57,14 @@ pub fn sort_sweep<K: SortKey>(
 }
 
 /// Works as [`sort_sweep`](struct@sort_sweep), with a value for each key. A value goes to the place of its key.
-#[kernel(launch(pub(crate)), threads(SORT_THREADS), min_blocks(2), equal_len(keys, values), equal_len(out, values_out))]
+#[kernel(
+    launch(pub(crate)),
+    threads(SORT_THREADS),
+    one_dimensional,
+    min_blocks(2),
+    equal_len(keys, values),
+    equal_len(out, values_out)
+)]
 pub fn sort_sweep_pairs<K: SortKey, V: Element>(
     cx: Block,
     keys: Global<K>,

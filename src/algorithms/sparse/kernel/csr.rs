@@ -39,7 +39,7 @@ pub(super) const fn ahead<A>(most: usize) -> usize {
 /// The value that the epilogue reads is in `z`, or in `y` if `z` is empty.
 ///
 /// If another launch has changed rows or entries since the matrix was checked, there is a fault or wrong results, but no access outside.
-#[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>([10, 8, 6])))]
+#[kernel(launch(pub(crate)), threads(CSR_THREADS), one_dimensional, min_blocks(blocks::<R::Accum>([10, 8, 6])))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_rows<V, S, I, R, E>(
     cx: Block,

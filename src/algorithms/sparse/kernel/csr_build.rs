@@ -46,7 +46,7 @@ pub const CSR_UNSEEN: [u64; CSR_GIANT_ENTRIES + 1] = {
 };
 
 /// Finds offsets that decrease and columns that are not below `columns`, and measures the rows. The grid may have any size.
-#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS), min_blocks(3))]
+#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS), one_dimensional, min_blocks(3))]
 pub fn csr_check<I>(cx: Block, offsets: Global<I>, indices: Global<I>, columns: u64, found: GlobalMut<u64, Atomic>)
 where
     I: Integer + ConvertTo<u64>,
@@ -135,7 +135,7 @@ where
 
 /// Finds the giant rows, which have more than [`CSR_SHARE`] entries. `found[0]` is their number. After it come the number and the entries
 /// of each giant row, in any order. Each thread has one row.
-#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]
+#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS), one_dimensional)]
 pub fn csr_giants<I>(cx: Block, offsets: Global<I>, found: GlobalMut<u64, Atomic>)
 where
     I: Integer + ConvertTo<u64>,
@@ -153,7 +153,7 @@ where
 }
 
 /// Writes the row of each entry. Each thread has one entry.
-#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]
+#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS), one_dimensional)]
 pub fn csr_row_indices<I>(cx: Block, offsets: Global<I>, mut row_indices: GlobalMut<I>)
 where
     I: Integer + ConvertTo<u64>,
@@ -167,7 +167,7 @@ where
 
 /// Makes the keys of triplets: `row * columns + column`. By these, they sort by row and then by column. `found[0]` is the first triplet
 /// outside the matrix, or [`u64::MAX`]. Each thread has one triplet.
-#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]
+#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS), one_dimensional)]
 pub fn csr_keys<I>(
     cx: Block,
     row_indices: Global<I>,
@@ -191,7 +191,7 @@ pub fn csr_keys<I>(
 }
 
 /// Makes offsets and columns from ascending keys. Each thread has one key, and then one offset.
-#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]
+#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS), one_dimensional)]
 pub fn csr_rows_of_keys<I>(
     cx: Block,
     keys: Global<u64>,

@@ -37,7 +37,7 @@ pub const fn csr_by_length_fits<A: Element>() -> bool {
 /// The value that the epilogue reads is in `z`, or in `y` if `z` is empty.
 ///
 /// If another launch has changed rows or entries since the matrix was checked, there is a fault or wrong results, but no access outside.
-#[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>([8, 8, 6])))]
+#[kernel(launch(pub(crate)), threads(CSR_THREADS), one_dimensional, min_blocks(blocks::<R::Accum>([8, 8, 6])))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_rows_by_length<V, S, I, R, E>(
     cx: Block,
@@ -141,7 +141,7 @@ where
 /// there are giant rows. It adds up their shares, in order. Each block has one row.
 ///
 /// For each row, `giants` has its number, its first share, and the share after its last one.
-#[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>([8, 8, 6])))]
+#[kernel(launch(pub(crate)), threads(CSR_THREADS), one_dimensional, min_blocks(blocks::<R::Accum>([8, 8, 6])))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_giant_rows<V, T, I, R, E>(
     cx: Block,

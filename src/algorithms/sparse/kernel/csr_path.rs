@@ -94,7 +94,7 @@ pub const fn csr_path_fits<A: Element>() -> bool {
 ///
 /// They are found once, and kept with the matrix. A block of [`csr_tiles`](struct@super::csr_tiles::csr_tiles) begins with its entries. If
 /// another launch has changed the offsets, the splits need not ascend. The code that keeps them must handle this.
-#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]
+#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS), one_dimensional)]
 pub fn csr_splits<I>(cx: Block, offsets: Global<I>, entries: u64, mut splits: GlobalMut<u64>)
 where
     I: Integer + ConvertTo<u64>,
@@ -111,7 +111,7 @@ where
 /// up the shares of rows that are in several tiles. Each thread has a tile in which such a row may end.
 ///
 /// If another launch has changed rows since the matrix was checked, results are wrong, but there is no access outside.
-#[kernel(launch(pub(crate)), threads(CSR_ENDS_THREADS), min_blocks(blocks::<R::Accum>([4, 4, 2])))]
+#[kernel(launch(pub(crate)), threads(CSR_ENDS_THREADS), one_dimensional, min_blocks(blocks::<R::Accum>([4, 4, 2])))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_ends<V, T, I, R, E>(
     cx: Block,

@@ -83,7 +83,7 @@ unsafe impl<A: Element> SharedStorage for CsrStaged<A> {
 /// If another launch has changed rows or entries since the matrix was checked, there is a fault or wrong results, but no access outside.
 ///
 /// Greathouse and Daga, *Efficient sparse matrix-vector multiplication on GPUs using the CSR storage format*, 2014.
-#[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>([8, 8, 4])))]
+#[kernel(launch(pub(crate)), threads(CSR_THREADS), one_dimensional, min_blocks(blocks::<R::Accum>([8, 8, 4])))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_staged_rows<V, S, I, R, E>(
     cx: Block,

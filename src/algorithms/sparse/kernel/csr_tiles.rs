@@ -78,6 +78,7 @@ const BLOCKS: [usize; 3] = [6, 4, 2];
 #[kernel(
     launch(pub(crate)),
     threads(CSR_TILE_THREADS),
+    one_dimensional,
     min_blocks(tile_blocks::<V, S::Item, I, R::Accum>()),
     carveout(tile_carveout::<R::Accum>())
 )]

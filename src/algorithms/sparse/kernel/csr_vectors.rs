@@ -47,7 +47,7 @@ pub const CSR_NARROW: usize = u32::MAX as usize - AHEAD * 32;
 /// the matrix is `narrow` (1: all lengths except that of `z` are below [`CSR_NARROW`]). Every place that could be outside is moved inside,
 /// without a branch. And the loop keeps little in registers or predicates. Otherwise the assembler would load the columns one after the
 /// other.
-#[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>([8, 8, 4])))]
+#[kernel(launch(pub(crate)), threads(CSR_THREADS), one_dimensional, min_blocks(blocks::<R::Accum>([8, 8, 4])))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_row_vectors<V, S, I, R, E>(
     cx: Block,

@@ -66,7 +66,7 @@ unsafe impl<S: Source> SharedStorage for CsrWindow<S> {
 /// which may be in any order. If there are no entries, the first column is after the last one. Each block has one window.
 ///
 /// `found[0]` is the number of windows that have up to `room` columns, and `found[1]` is the number of their columns.
-#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]
+#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS), one_dimensional)]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_windows<I>(
     cx: Block,
@@ -134,7 +134,7 @@ pub fn csr_windows<I>(
 /// Three blocks are on a multiprocessor at once if a thread has 40 registers. So the numbers of entries have 32 bits if indices have 32
 /// bits, and every place that could be outside is moved inside, without a branch. A lane has the columns and values of its next entries in
 /// flight, and the beginning and the end of the next row. But it reads the value for the epilogue after the last entry.
-#[kernel(launch(pub(crate)), threads(CSR_WINDOW_THREADS), min_blocks(blocks::<R::Accum>([3, 3, 1])))]
+#[kernel(launch(pub(crate)), threads(CSR_WINDOW_THREADS), one_dimensional, min_blocks(blocks::<R::Accum>([3, 3, 1])))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_window_rows<V, S, I, R, E>(
     cx: Block,

@@ -29,7 +29,7 @@ const FEW: usize = AHEAD / 2;
 
 /// Makes keys by which rows sort by their windows, and by descending lengths in a window. A key has the window, and in the lower `bits` the
 /// difference between `longest` and the length of the row. `rows` are the numbers of the rows. Each thread has one row.
-#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]
+#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS), one_dimensional)]
 pub fn sell_keys<I>(
     cx: Block,
     offsets: Global<I>,
@@ -53,7 +53,7 @@ pub fn sell_keys<I>(
 /// it writes 0. Each thread has one slice.
 ///
 /// Rows are as in [`sell_fill`](struct@sell_fill). In `order`, the first row of a slice is the longest.
-#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]
+#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS), one_dimensional)]
 pub fn sell_slots<I>(cx: Block, offsets: Global<I>, order: Global<I>, mut slots: GlobalMut<u64>)
 where
     I: Integer + ConvertTo<u64>,
@@ -95,7 +95,7 @@ fn number<I: Integer + ConvertTo<u64>>(index: I) -> usize {
 ///
 /// `order` has the row of each place, or is empty if each place is its own row. `lengths` has the number of entries of the row of each
 /// place, and `begins` has the beginning of each slice, as [`sell_rows`](struct@sell_rows) reads them.
-#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]
+#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS), one_dimensional)]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn sell_fill<I>(
     cx: Block,
@@ -164,7 +164,7 @@ pub fn sell_fill<I>(
 ///
 /// Kreutzer, Hager, Wellein, Fehske and Bishop, *A unified sparse matrix data format for efficient general sparse matrix-vector
 /// multiplication on modern processors with wide SIMD units*, 2014.
-#[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>([12, 10, 4])))]
+#[kernel(launch(pub(crate)), threads(CSR_THREADS), one_dimensional, min_blocks(blocks::<R::Accum>([12, 10, 4])))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn sell_rows<V, S, I, R, E>(
     cx: Block,
