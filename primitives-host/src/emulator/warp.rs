@@ -85,10 +85,13 @@ pub(super) fn perform<'a>(mask: u32, exchange: impl Fn(u32) -> &'a Exchange) -> 
             all(votes as u128);
         }
         WarpOp::MatchAny => {
-            for lane in bits(mask) {
-                let own = exchange(lane);
-                let equal = bits(mask).filter(|&other| exchange(other).value.get() == own.value.get());
-                own.result.set(equal.fold(0, |set, other| set | 1 << other));
+            let mut rest = mask;
+            while rest != 0 {
+                let value = exchange(rest.trailing_zeros()).value.get();
+                let equal = bits(rest).filter(|&lane| exchange(lane).value.get() == value);
+                let equal = equal.fold(0, |set, lane| set | 1 << lane);
+                bits(equal).for_each(|lane| exchange(lane).result.set(equal as u128));
+                rest &= !equal;
             }
         }
         WarpOp::MatchAll => {

@@ -122,7 +122,7 @@ pub fn block_radix_rank<const THREADS: usize, const ITEMS: usize>(
     // SAFETY: between the barriers a warp's counters are its own, and `rank_in_warp` begins with what separates its lanes.
     unsafe { own.store_items(cx.lane() as usize * WORDS, &[0; WORDS]) };
     // The place is stored with the digit, which so needs no register of its own until the second access of the counters.
-    let mut places = rank_in_warp(cx, own, digits, |digit, place| opaque(digit << 16 | place));
+    let mut places = rank_in_warp(cx, own, digits, with_digit);
     cx.barrier();
 
     let (mut count, mut before) = (0, 0);
@@ -171,6 +171,12 @@ pub fn block_radix_rank<const THREADS: usize, const ITEMS: usize>(
         places[i] = (places[i] & 0xffff) + begin as u32;
     });
     RadixRanks { places, count, start }
+}
+
+/// A function with a name, so that [`rank_in_warp`] is compiled once for all kernels that rank as many items.
+#[inline(always)]
+fn with_digit(digit: u32, place: u32) -> u32 {
+    opaque(digit << 16 | place)
 }
 
 /// Ranks the items of a warp, item by item across its lanes, among those with the same digit, and adds them to the counters `own` of the
