@@ -366,6 +366,18 @@ fn kernels_of_one_dimension_read_no_index_of_another() {
     }
 }
 
+/// A gather reads all of its indices before it compares them, and items without a branch in between.
+#[test]
+fn gathers_have_the_items_of_two_vectors_in_flight() {
+    let device = "kernel_primitives::kernels::device::shipped";
+    for &sm in ARCHS.iter() {
+        let text = ptx(device, "transform_tiles__Permutation_Span_u32_Span_u32_Identity_SpanMut_u32", sm);
+        let (_, entry) = text.split_once(".entry").expect("an entry");
+        let straight = entry.split("bra").map(|part| part.matches("ld.global.b32").count());
+        assert_eq!(straight.max(), Some(8), "sm_{sm}");
+    }
+}
+
 /// If a kernel's text has this, the host lets the kernel begin before the kernel before it has ended. No load is outside of that order.
 #[test]
 fn kernels_of_new_architectures_wait_for_the_launch_before() {

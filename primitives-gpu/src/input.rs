@@ -170,6 +170,23 @@ pub unsafe trait Source: Copy + Send + Sync + Sealed + 'static {
         each!(i < N, unsafe { self.item(cx, first + i) })
     }
 
+    /// The `N` items from `first`, those from `first + stride` and so on, `M` times.
+    ///
+    /// # Safety
+    /// As for [`item`](Self::item), for each.
+    #[doc(hidden)]
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn vectors<const N: usize, const M: usize>(
+        &self,
+        cx: Block<'_>,
+        first: usize,
+        stride: usize,
+    ) -> [[Self::Item; N]; M] {
+        // SAFETY: the caller's contract.
+        each!(m < M, unsafe { self.items(cx, first + m * stride) })
+    }
+
     /// Returns whether vectors of `N` items, from `first` or any multiple of `N` after it, are aligned for their accesses, if they are in
     /// memory.
     #[doc(hidden)]
@@ -332,7 +349,7 @@ impl<'k, S: Source> Input<'k, S> {
             return None;
         }
         // SAFETY: inside; the memory is the view's.
-        Some(each!(m < M, unsafe { self.source.items(self.cx, first + m * stride) }))
+        Some(unsafe { self.source.vectors(self.cx, first, stride) })
     }
 
     /// Copies the `N` items from `first` to shared memory, from `at`. If not all of them are inside, it returns false and does nothing.

@@ -38,8 +38,8 @@ unsafe impl<S: Source, I: Source<Item: Integer + ConvertTo<usize>>> Source for P
         I::LAYOUT,
     );
     const VECTOR: usize = if S::VECTOR < I::VECTOR { S::VECTOR } else { I::VECTOR };
-    // Each item is a read of its own. Warps that wait for few items at a time have as many reads in flight, and all warps run at once.
-    const IN_FLIGHT: usize = if Self::VECTOR >= 4 { 1 } else { 4 };
+    // Each item is a read of its own. Two vectors of four are enough reads in flight, and leave enough warps for short inputs.
+    const IN_FLIGHT: usize = if Self::VECTOR >= 4 { 2 } else { 4 };
 
     #[inline(always)]
     fn len(&self) -> usize {
@@ -61,6 +61,22 @@ unsafe impl<S: Source, I: Source<Item: Integer + ConvertTo<usize>>> Source for P
         // SAFETY: the caller's contract, for the memory.
         let source = unsafe { Input::from_raw(cx, self.source) };
         each!(i < N, source.at(at[i].convert()))
+    }
+
+    /// All indices are read before the first of them is compared with the length, which reads cannot pass.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn vectors<const N: usize, const M: usize>(
+        &self,
+        cx: Block<'_>,
+        first: usize,
+        stride: usize,
+    ) -> [[S::Item; N]; M] {
+        // SAFETY: the caller's contract.
+        let at: [[I::Item; N]; M] = unsafe { self.at.vectors(cx, first, stride) };
+        // SAFETY: the caller's contract, for the memory.
+        let source = unsafe { Input::from_raw(cx, self.source) };
+        each!(m < M, each!(i < N, source.at(at[m][i].convert())))
     }
 }
 

@@ -17,6 +17,7 @@ pub const fn transform_vectors<S: Source>() -> usize {
 }
 
 // PTX: transform_tiles__Span_u32_Identity_SpanMut_u32 has 1 loads and 1 stores of 16 bytes.
+// PTX: transform_tiles__Permutation_Span_u32_Span_u32_Identity_SpanMut_u32 has 2 loads and 2 stores of 16 bytes.
 
 /// The kernel of [`algorithms::transform`](kernel_primitives::algorithms::transform): `out[i] = f(x[i])`. Each warp transforms
 /// [`warp_items`](kernel_primitives::kernels::device::warp_items) items. Blocks have any number of threads, along one dimension.
@@ -31,6 +32,7 @@ where
 {
     match const { transform_vectors::<S>() } {
         1 => by_vector!(S, tile::<S, F, O; VECTOR, 1>(cx, x, &mut out, &f)),
+        2 => by_vector!(S, tile::<S, F, O; VECTOR, 2>(cx, x, &mut out, &f)),
         _ => by_vector!(S, tile::<S, F, O; VECTOR, 4>(cx, x, &mut out, &f)),
     }
 }
