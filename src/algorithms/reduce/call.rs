@@ -31,7 +31,7 @@ algorithm! {
 ///
 /// Cost: one kernel reads the input once; its blocks meet in a chain ([`grid`](crate::grid)). The chain is cleared first, unless a
 /// [`Workspace`](crate::algorithms::Workspace) has room for it. Temporary memory: about two accumulators for each block. There are up to
-/// 1056 blocks, or as many as the tuning value `reduce.blocks` says. An input of up to 32 KiB needs no temporary memory, if an item has 1,
+/// 792 blocks, or as many as the tuning value `reduce.blocks` says. An input of up to 32 KiB needs no temporary memory, if an item has 1,
 /// 2, 4, 8 or 16 bytes. An input of other items needs none for up to 2048 items.
 ///
 /// Ready for numbers with `Sum`, `Prod`, `Mean`, `MinOf`, `MaxOf`, `ArgMin` and `ArgMax`. For others, write

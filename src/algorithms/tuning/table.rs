@@ -80,7 +80,7 @@ table! {
     SearchThreads "search.threads" "the threads of a block of `lower_bound` and `upper_bound`"
         [256; 5], Threads, &[64, 128, 256, 512, 1024], &["lower_bound"];
     ReduceBlocks "reduce.blocks" "the most blocks of `reduce`"
-        [1056; 5], Range(1, 65535), &[528, 1024, 1056, 2048, 4096], &["reduce"];
+        [792; 5], Range(1, 65535), &[528, 792, 1024, 1056, 2048, 4096], &["reduce"];
     ReduceAlone "reduce.alone" "the most rounds, of 8192 items of four bytes, that `reduce` gives to one block"
         [1; 5], Range(1, 1024), &[1, 2, 4, 8], &["reduce"];
     ScanTiles "scan.tiles" "the number of tiles below which `inclusive_scan` and `exclusive_scan` make tiles smaller"
