@@ -221,7 +221,7 @@ pub(crate) mod device {
         MERGE_SORT_THREADS, MergeSortShape, merge_sort_tile_items, merge_sort_tiles, merge_sort_tiles_pairs,
     };
     pub use super::reduce::kernel::{REDUCE_THREADS, REDUCE_VECTORS, reduce_tiles};
-    pub use super::scan::kernel::{SCAN_THREADS, ScanItems, ScanTiles, scan_tiles, scan_vector};
+    pub use super::scan::kernel::{SCAN_THREADS, ScanItems, ScanTiles, scan_threads, scan_tiles, scan_vector};
     pub use super::scan::pipeline::{
         SCAN_PIPELINE_SLOTS, SCAN_PIPELINE_THREADS, ScanPipelineStorage, scan_pipeline, scan_pipeline_shared,
         scan_pipeline_tile,

@@ -5,7 +5,7 @@ use kernel_primitives::algorithms::{
 };
 use kernel_primitives::functor::{Add, BinaryFn, Max, Min};
 use kernel_primitives::input::{Span, map, strided};
-use kernel_primitives::kernels::device::{SCAN_THREADS, ScanTiles, scan_vector};
+use kernel_primitives::kernels::device::{ScanTiles, scan_threads, scan_vector};
 use kernel_primitives::{Arithmetic, Device, Element, EmulatorOptions, Result, Stream};
 
 use crate::LENGTHS;
@@ -174,7 +174,7 @@ fn a_scan_allocates_once_and_waits_for_nobody() -> Result<()> {
 /// than one way. The emulators are not checked, because only such emulators begin blocks in other orders.
 #[test]
 fn scans_of_floats_have_the_same_bits_on_every_device_and_run() -> Result<()> {
-    let round = SCAN_THREADS * scan_vector::<Span<f32>>();
+    let round = scan_threads::<Span<f32>>() * scan_vector::<Span<f32>>();
     let len = 256 * round + 3;
     let tiles = ScanTiles::new::<Span<f32>>(len, 256);
     assert!(tiles.rounds > 1 && len / tiles.tile > 2 * 32, "{tiles:?}");

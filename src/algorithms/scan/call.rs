@@ -211,7 +211,8 @@ where
         });
     }
     let tiles = ScanTiles::new::<S>(len, run.tuning(Parameter::ScanTiles, bytes)?);
-    chained::<S::Item>(run, tiles.len, (tiles.tile, device::SCAN_THREADS), |stream, dims, chain, launch| {
+    let tile = (tiles.tile, const { device::scan_threads::<S>() });
+    chained::<S::Item>(run, tiles.len, tile, |stream, dims, chain, launch| {
         device::scan_tiles::launch_entry(
             tiles_kernel,
             stream,

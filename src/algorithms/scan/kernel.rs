@@ -11,8 +11,14 @@ use kernel_primitives::view::SharedStorage;
 
 use crate::algorithms::tile::staged::lead;
 
-/// The number of threads of a block of [`scan_tiles`](struct@scan_tiles).
+/// The number of threads of a block of a scan by key or of segments.
 pub const SCAN_THREADS: usize = 128;
+
+/// Returns the number of threads of a block of [`scan_tiles`](struct@scan_tiles).
+pub const fn scan_threads<S: Source>() -> usize {
+    // A thread takes long for 33 vectors of two items, and 2^20 of these items give most multiprocessors one block.
+    if scan_vector::<S>() == 2 && size_of::<S::Item>() <= 8 { 256 } else { SCAN_THREADS }
+}
 
 /// The number of items of a vector: as many as the source has contiguously, up to 16 bytes of results. It is a power of two.
 pub const fn scan_vector<S: Source>() -> usize {
@@ -32,7 +38,8 @@ pub const fn scan_vector<S: Source>() -> usize {
 const fn vectors<S: Source>() -> (usize, usize) {
     match ((scan_vector::<S>() * size_of::<S::Item>()).div_ceil(16), scan_vector::<S>()) {
         (0 | 1, 4) => (27, 11),
-        (0 | 1, 1 | 2) => (27, 6),
+        (0 | 1, 2) => (9, 8),
+        (0 | 1, 1) => (27, 6),
         (0 | 1, _) => (13, 0),
         (2, _) => (13, 0),
         (3 | 4, _) => (7, 0),
@@ -58,7 +65,7 @@ impl ScanTiles {
     /// possible.
     pub fn new<S: Source>(len: usize, tiles: usize) -> Self {
         let (vector, (staged, held)) = (scan_vector::<S>(), vectors::<S>());
-        let (len, round, most) = (len + vector - 1, SCAN_THREADS * vector, staged + held);
+        let (len, round, most) = (len + vector - 1, scan_threads::<S>() * vector, staged + held);
         let tiles = if len > round * most { tiles.max(1) } else { 1 };
         let rounds = match len.div_ceil(round * tiles) {
             // In a smaller tile, all vectors are in shared memory, and each lane has an odd number of them.
@@ -76,7 +83,7 @@ impl ScanTiles {
 /// the items of `before`, and the items up to `x[i]`, combined by `op`. If `EXCLUSIVE`, `x[i]` itself is left out. Each block has one tile,
 /// with `rounds` vectors for each thread. The first tile may begin inside a vector of the input; see [`ScanTiles`]. `chain` has the memory
 /// of a [`Chain`] of all tiles of the epoch `epoch`, or is empty if there is one tile.
-#[kernel(launch(pub(crate)), threads(SCAN_THREADS), one_dimensional, min_blocks(4))]
+#[kernel(launch(pub(crate)), threads(scan_threads::<S>()), one_dimensional, min_blocks(if scan_threads::<S>() > SCAN_THREADS { 2 } else { 4 }))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn scan_tiles<S, R, const EXCLUSIVE: bool>(
     cx: Block,
@@ -107,15 +114,15 @@ pub fn scan_tiles<S, R, const EXCLUSIVE: bool>(
             }
             // The compiler follows only one branch of this chain of conditions.
             $(if const { scan_vector::<S>() == $n && vectors::<S>().0 == $staged && vectors::<S>().1 == $held } {
-                let items = items.array(0, SCAN_THREADS * $staged * $n);
+                let items = items.array(0, const { scan_threads::<S>() * $staged * $n });
                 scan_by::<S, R, $n, $staged, $held, { $held + 1 }, EXCLUSIVE>(tile, &mut out, items, &mut shared)
             } else)* {
-                let items = items.array(0, SCAN_THREADS);
+                let items = items.array(0, const { scan_threads::<S>() });
                 scan_by::<S, R, 1, 1, 0, 1, EXCLUSIVE>(tile, &mut out, items, &mut shared)
             }
         };
     }
-    shapes! { 16 x 13 + 0  8 x 13 + 0  4 x 27 + 11  2 x 27 + 6  1 x 27 + 6  1 x 13 + 0  1 x 7 + 0  1 x 3 + 0 }
+    shapes! { 16 x 13 + 0  8 x 13 + 0  4 x 27 + 11  2 x 9 + 8  1 x 27 + 6  1 x 13 + 0  1 x 7 + 0  1 x 3 + 0 }
 }
 
 /// The items of a tile of [`scan_tiles`](struct@scan_tiles) that are in shared memory.
@@ -123,7 +130,7 @@ pub struct ScanItems<S>(PhantomData<S>);
 
 // SAFETY: uninitialised elements.
 unsafe impl<S: Source> SharedStorage for ScanItems<S> {
-    const BYTES: usize = SCAN_THREADS * vectors::<S>().0 * scan_vector::<S>() * size_of::<S::Item>();
+    const BYTES: usize = scan_threads::<S>() * vectors::<S>().0 * scan_vector::<S>() * size_of::<S::Item>();
     const ALIGN: usize = 16;
 }
 
@@ -164,7 +171,7 @@ fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const R
     let round = WARP as usize * N;
     let part = warp * (STAGED * round);
     let lead = lead::<S, N>(x);
-    let first_of_part = (tile * (SCAN_THREADS / WARP as usize) + warp) * (most * round);
+    let first_of_part = (tile * const { scan_threads::<S>() / WARP as usize } + warp) * (most * round);
     let rest = (len + lead).saturating_sub(first_of_part);
     let rounds = rest.div_ceil(round).min(most);
     // If the input begins inside a vector, this is less than a vector before the input. Then the first lane's first vector is not whole.

@@ -4,7 +4,7 @@ use kernel_primitives::algorithms::{adjacent_difference, exclusive_scan, inclusi
 use kernel_primitives::functor::{Add, BinaryFn, Max, Min, Mul, Sub};
 use kernel_primitives::input::{Source, Span, reversed};
 use kernel_primitives::kernels::device::{
-    DIFFERENCE_VECTORS, SCAN_THREADS, ScanTiles, scan_pipeline_tile, scan_vector, warp_items,
+    DIFFERENCE_VECTORS, ScanTiles, scan_pipeline_tile, scan_threads, scan_vector, warp_items,
 };
 use kernel_primitives::{Element, f16};
 
@@ -16,7 +16,7 @@ use crate::subject::{Subject, alike, equal, exact, near, subject};
 
 /// Returns lengths near vectors, rounds of a block, whole tiles, and tiles of the pipeline.
 fn lengths<T: Element>() -> Lengths {
-    let (round, pipeline) = (SCAN_THREADS * scan_vector::<Span<T>>(), scan_pipeline_tile::<Span<T>>());
+    let (round, pipeline) = (scan_threads::<Span<T>>() * scan_vector::<Span<T>>(), scan_pipeline_tile::<Span<T>>());
     let tile = ScanTiles::new::<Span<T>>(1 << 20, 1).tile;
     Lengths::near(&[round, 2 * round, tile, pipeline.max(tile), 2 * pipeline.max(tile)])
 }
