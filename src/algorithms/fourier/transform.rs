@@ -56,8 +56,9 @@ pub enum FftKind {
 ///
 /// Cost: one launch for each [pass](FftPlan), which reads and writes all numbers once. Temporary memory of compiled kernels: none for one
 /// pass, the size of the array for two, and twice that for more; for lengths with prime factors larger than 13, two to four times as much.
-/// Temporary memory of generated kernels: none if each axis takes one pass; otherwise the size of the array, or a quarter of the cache if a
-/// launch makes two passes. [`irfft`] along several axes takes the size of the half spectrum, or twice that.
+/// Temporary memory of generated kernels: none if each axis takes one pass; otherwise the size of the array, or up to half of the cache if
+/// a launch makes two passes, or both for rows of 2^26 numbers and other long ones. [`irfft`] along several axes takes the size of the half
+/// spectrum, or twice that.
 ///
 /// Ready for `f32` and `f64`: complex and real inputs, complex outputs. For others, such as a window or a function, write
 /// `instantiate!(kernel_primitives::algorithms::fft<f32, MyInput, MyFn, MyOutput>);`.

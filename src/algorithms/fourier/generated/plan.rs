@@ -10,8 +10,8 @@
 //!
 //! A real array takes the transforms of its pairs of numbers, which are halved. The last stage of these makes the half spectrum. If a block
 //! does not hold the pairs, a pass of its own makes it. Two passes are one launch, a [`FusedPair`], if they follow each other on a part of
-//! the array that fits in the cache. Rows of 2^24 complex numbers, or 2^26 of `f32`, have passes of their own ([`ahead`]), where blocks are
-//! large enough.
+//! the array that fits in the cache, such as some columns of a row of 2^26 numbers. Rows of 2^24 complex numbers, or 2^26 of `f32`, have
+//! passes of their own ([`ahead`]), where blocks are large enough.
 
 use std::fmt;
 
@@ -219,7 +219,18 @@ fn complex(drafts: &mut Vec<Draft>, real: Real, along: Along, limits: Limits) ->
             drafts.push(Draft { work: Work::Pair(pair), moves: false });
             Some(())
         }
-        None => axes::append(drafts, real, along, limits),
+        None => {
+            let begin = drafts.len();
+            axes::append(drafts, real, along, limits)?;
+            if drafts.len() - begin == 3
+                && let Some((pair, rows)) = pairs::long_columns(real, along, limits)
+            {
+                drafts.truncate(begin);
+                drafts.push(Draft { work: Work::Pair(pair), moves: false });
+                drafts.push(Draft { work: Work::Pass(rows), moves: true });
+            }
+            Some(())
+        }
     }
 }
 

@@ -143,10 +143,15 @@ pub(super) fn some(len: usize) -> Numbers {
 
 /// Computes the transform by its definition.
 pub(super) fn sums(x: &[Complex<f64>], inverse: bool) -> Numbers {
+    sums_at(x, inverse, 0..x.len())
+}
+
+/// Computes some of these sums.
+pub(super) fn sums_at(x: &[Complex<f64>], inverse: bool, places: impl Iterator<Item = usize>) -> Numbers {
     let n = x.len();
     let root = |i: usize| if inverse { root_of_unity((n - i) % n, n) } else { root_of_unity(i, n) };
     let roots: Numbers = (0..n).map(root).collect();
-    (0..n).map(|k| (0..n).map(|j| x[j] * roots[j * k % n]).sum()).collect()
+    places.map(|k| (0..n).map(|j| x[j] * roots[j * k % n]).sum()).collect()
 }
 
 /// Returns the largest allowed difference from the expected numbers.

@@ -6,7 +6,9 @@ use crate::algorithms::fourier::FftKind;
 use crate::algorithms::fourier::generated::layout;
 use crate::algorithms::fourier::generated::pass::{Kind, LinePass};
 use crate::algorithms::fourier::generated::room::{Limits, Room};
-use crate::algorithms::fourier::generated::tests::{Launch, Memory, NOTHING, Numbers, assert_near, launch, some, sums};
+use crate::algorithms::fourier::generated::tests::{
+    Launch, Memory, NOTHING, Numbers, assert_near, launch, some, sums, sums_at,
+};
 use crate::algorithms::fourier::generated::text::ahead::ahead as ahead_kernel;
 use crate::algorithms::fourier::generated::text::code::Real;
 use crate::algorithms::fourier::generated::text::fused::{FusedKernel, fused};
@@ -307,6 +309,8 @@ fn passes_are_fused_where_the_cache_holds_what_lies_between() {
     let small = Limits { cache: 24 << 12, ..H100 };
     let plan = check(Real::F64, &[24, 16, 16], &[1, 2], small);
     assert!(matches!(&plan.steps[..], [Step { work: Work::Pair(pair), .. }] if pair.ring == 0), "{plan:#?}");
+    let plan = check(Real::F64, &[16, 16, 16], &[1, 2], Limits { cache: 6 << 12, ..H100 });
+    assert!(all_passes(&plan)[0].streamed[0] && all_passes(&plan)[1].streamed[1], "{plan:#?}");
     let plan = check(Real::F64, &[24, 16, 16], &[0, 1, 2], small);
     assert_eq!((passes(&plan), plan.temporary), (2, [0; 2]));
     let [forward, back] = check_real(Real::F64, &[24, 16, 24], &[1, 2], small);
@@ -321,6 +325,41 @@ fn passes_are_fused_where_the_cache_holds_what_lies_between() {
     assert!(all_passes(&plan)[1].streamed[1], "{plan:#?}");
     // There are too few rows.
     assert_eq!(passes(&check(Real::F64, &[4, 1024], &[1], little)), 2);
+}
+
+#[test]
+fn long_columns_are_fused() {
+    // A block does not hold 256 numbers, so the row takes three passes. The cache holds six chunks of eight columns of 320 numbers.
+    let (limits, real, n) = (Limits { cache: 6 * 40960, ..LITTLE }, Real::F64, 40960);
+    let x = rounded(real, &some(n));
+    let places = || (0..n).step_by(61);
+    let at_places = |y: Numbers| -> Numbers { places().map(|k| y[k]).collect() };
+    for (kind, inverse) in [(FftKind::Forward, false), (FftKind::Inverse, true)] {
+        let plan = plan(real, &[n], &[0], kind, limits).expect("a plan");
+        let what = format!("{plan:#?}");
+        let is_pair = |step: &Step| matches!(&step.work, Work::Pair(pair) if pair.ring > 0);
+        assert_eq!(plan.steps.iter().map(is_pair).collect::<Vec<_>>(), [true, false], "{what}");
+        let expected = sums_at(&x, inverse, places());
+        for outputs in [n, 0] {
+            assert_near(&at_places(run(&plan, real, &x, outputs)), &expected, real, &what);
+        }
+        let found = run(&plan, real, &x, n);
+        assert_eq!(run(&plan.clone().split([true; 2]), real, &x, n), found, "{what}");
+        // Each of several rows has the same bits.
+        let plan = super::plan(real, &[2, n], &[1], kind, limits).expect("a plan");
+        let zeros = vec![Complex { re: 0.0, im: 0.0 }; n];
+        let rows = run(&plan, real, &[&zeros[..], &x].concat(), 2 * n);
+        assert!(rows[..n] == zeros && rows[n..] == found, "{plan:#?}");
+    }
+    let pairs = plan(real, &[2 * n], &[0], FftKind::RealForward, limits).expect("a plan");
+    assert!(matches!(pairs.steps[0].work, Work::Pair(_)), "{pairs:#?}");
+    let reals: Numbers = x.iter().flat_map(|x| [x.re, x.im]).map(|re| Complex { re, im: 0.0 }).collect();
+    assert_near(&at_places(run(&pairs, real, &x, n + 1)), &sums_at(&reals, false, places()), real, &pairs);
+    // The cache is too small, or there are numbers after the row.
+    for (shape, cache) in [([n, 1], 6 << 14), ([n, 2], limits.cache)] {
+        let plan = plan(real, &shape, &[0], FftKind::Forward, Limits { cache, ..limits }).expect("a plan");
+        assert!(plan.steps.iter().all(|step| matches!(step.work, Work::Pass(_))), "{plan:#?}");
+    }
 }
 
 #[test]
@@ -431,7 +470,9 @@ fn an_h100_has_the_plans_that_were_measured() {
     assert!(long.steps.iter().all(is_pair) && all_passes(&long)[0].streamed[0], "{long:#?}");
     assert_eq!(passes(&of(&[4, 1 << 20], &[1])), 2);
     assert_eq!(passes(&of(&[1, 1 << 24], &[1])), 2);
-    assert_eq!(passes(&of(&[1, 1 << 26], &[1])), 3);
+    let longer = of(&[1, 1 << 26], &[1]);
+    assert_eq!(longer.steps.iter().map(is_pair).collect::<Vec<_>>(), [true, false], "{longer:#?}");
+    assert!(all_passes(&longer).iter().all(|pass| pass.length() <= 1024 && pass.lines >= 8), "{longer:#?}");
     assert_eq!(passes(&of(&[4096, 4096], &[0, 1])), 2);
 }
 
