@@ -14,7 +14,7 @@ pub(in super::super) use computed::ComputedLines;
 #[cfg(test)]
 pub(in super::super) use computed::{WrittenLines, written_lines};
 
-use super::layout;
+use super::choose::carveout;
 use super::pass::LinePass;
 use super::plan::{Area, Plan, Refusal, Step, Work, ahead as ahead_plan, plan};
 use super::room::Limits;
@@ -92,18 +92,6 @@ fn kernel_of(work: &Work, arch: u32, multiprocessors: u32) -> Kernel {
     let dims = Dims::for_blocks(blocks as usize).block(threads).shared_bytes(shared as usize);
     let carveout = if let Work::Pass(pass) = work { carveout(pass) } else { None };
     Kernel { info: info_of(text, arch, carveout, || name(work)), dims }
-}
-
-/// The most shared memory of a small block: that of rows of 1024 numbers of `f64`. Rows of 4096 numbers took more time, and lengths between
-/// were not measured.
-const SMALL: u32 = 18 << 10;
-
-/// Returns the shared memory of a multiprocessor for passes whose blocks are small. With more, there are more blocks at a time, and they
-/// wait longer for memory. On an H200 (driver 580.159.04), rows of 1024 numbers of `f64` took 6 % less time than with the driver's choice,
-/// and shorter rows up to 1 % less. Convolutions took more time.
-pub(super) fn carveout(pass: &LinePass) -> Option<usize> {
-    let is_small = (1..=SMALL).contains(&layout::memory(pass)) && !pass.is_convolution();
-    is_small.then_some(100 << 10)
 }
 
 /// Returns the one kernel that has this text, for an architecture that runs it. Launches that differ in the number of lines share it.

@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use super::choose::rows;
-use super::launch;
+use super::choose::{self, rows};
 use super::layout;
 use super::pass::{Kind, Lanes, LineAxis, LinePass, OuterFactors};
 use super::plan::Work;
@@ -460,7 +459,7 @@ fn lengths_that_were_measured_have_the_plans_that_were_best() {
 
 #[test]
 fn passes_with_small_blocks_have_few_blocks_at_a_time() {
-    let carveout = |real, n| launch::carveout(&rows(real, n, 1 << 10, Room::H100).expect("a pass"));
+    let carveout = |real, n| choose::carveout(&rows(real, n, 1 << 10, Room::H100).expect("a pass"));
     assert_eq!([1024, 4096].map(|n| carveout(Real::F64, n)), [Some(100 << 10), None]);
     assert_eq!([256, 1024, 4096].map(|n| carveout(Real::F32, n)), [Some(100 << 10), Some(100 << 10), None]);
 }

@@ -6,11 +6,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use primitives_host::storage::{self, Storage};
 
+use super::super::choose::carveout;
 use super::super::pass::{Kind, Lanes, LinePass};
 use super::super::plan::{Plan, Step, Work};
 use super::super::text::code::Real;
 use super::super::text::computed::{ComputedKernel, ComputedOperand, ComputedPass, ComputedTransform, computed};
-use super::{Generated, carveout, info_of, real, to_f64};
+use super::{Generated, info_of, real, to_f64};
 use crate::element::FftFloat;
 use crate::expr::dtype::DType;
 use crate::expr::graph::View;

@@ -334,23 +334,19 @@ fn long_columns_are_fused() {
     let x = rounded(real, &some(n));
     let places = || (0..n).step_by(61);
     let at_places = |y: Numbers| -> Numbers { places().map(|k| y[k]).collect() };
-    for (kind, inverse) in [(FftKind::Forward, false), (FftKind::Inverse, true)] {
-        let plan = plan(real, &[n], &[0], kind, limits).expect("a plan");
-        let what = format!("{plan:#?}");
-        let is_pair = |step: &Step| matches!(&step.work, Work::Pair(pair) if pair.ring > 0);
-        assert_eq!(plan.steps.iter().map(is_pair).collect::<Vec<_>>(), [true, false], "{what}");
-        let expected = sums_at(&x, inverse, places());
-        for outputs in [n, 0] {
-            assert_near(&at_places(run(&plan, real, &x, outputs)), &expected, real, &what);
-        }
-        let found = run(&plan, real, &x, n);
-        assert_eq!(run(&plan.clone().split([true; 2]), real, &x, n), found, "{what}");
-        // Each of several rows has the same bits.
-        let plan = super::plan(real, &[2, n], &[1], kind, limits).expect("a plan");
-        let zeros = vec![Complex { re: 0.0, im: 0.0 }; n];
-        let rows = run(&plan, real, &[&zeros[..], &x].concat(), 2 * n);
-        assert!(rows[..n] == zeros && rows[n..] == found, "{plan:#?}");
-    }
+    let forward = plan(real, &[n], &[0], FftKind::Forward, limits).expect("a plan");
+    let is_pair = |step: &Step| matches!(&step.work, Work::Pair(pair) if pair.ring > 0);
+    assert_eq!(forward.steps.iter().map(is_pair).collect::<Vec<_>>(), [true, false], "{forward:#?}");
+    let found = run(&forward, real, &x, n);
+    assert_near(&at_places(found.clone()), &sums_at(&x, false, places()), real, &forward);
+    assert_eq!(run(&forward.clone().split([true; 2]), real, &x, n), found, "{forward:#?}");
+    let inverse = run(&forward.inverse(), real, &x, 0);
+    assert_near(&at_places(inverse), &sums_at(&x, true, places()), real, &"the way back, in place");
+    // Each of several rows has the same bits.
+    let rows = plan(real, &[2, n], &[1], FftKind::Forward, limits).expect("a plan");
+    let zeros = vec![Complex { re: 0.0, im: 0.0 }; n];
+    let both = run(&rows, real, &[&zeros[..], &x].concat(), 2 * n);
+    assert!(both[..n] == zeros && both[n..] == found, "{rows:#?}");
     let pairs = plan(real, &[2 * n], &[0], FftKind::RealForward, limits).expect("a plan");
     assert!(matches!(pairs.steps[0].work, Work::Pair(_)), "{pairs:#?}");
     let reals: Numbers = x.iter().flat_map(|x| [x.re, x.im]).map(|re| Complex { re, im: 0.0 }).collect();
