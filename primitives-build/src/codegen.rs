@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::hash::Hash;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -165,16 +166,19 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// All that a unit's PTX depends on.
+    /// Where the store keeps what this code and its tools make of something.
+    fn key(&self, of: impl Hash) -> Key {
+        Key::of((STEPS, &self.runtime, self.libdevice, self.tools.llvm.identity(), of))
+    }
+
+    /// Where the store keeps a unit's PTX.
     fn ptx_key(&self, export: &Export, ir: Key, arch: Arch) -> Key {
-        let flags = (simplify_flags(export), self.opt_flags(export, arch), self.llc_flags(arch));
-        Key::of(("ptx", STEPS, ir, &self.runtime, self.libdevice, flags, self.tools.llvm.identity()))
+        self.key(("ptx", ir, simplify_flags(export), self.opt_flags(export, arch), self.llc_flags(arch)))
     }
 
     /// Where the store says what the units of a crate are, of this content and for an architecture, and which PTX is theirs.
     fn plan_key(&self, content: Key, arch: Arch) -> Key {
-        let tools = (&self.runtime, self.libdevice, self.llc_flags(arch), self.tools.llvm.identity());
-        Key::of(("plan", STEPS, content, tools))
+        self.key(("plan", content, self.llc_flags(arch)))
     }
 
     /// The units of a crate of this content, if an earlier build made the PTX of all of them.
