@@ -101,6 +101,10 @@ impl Inputs {
     fn key(&self, manifest: Key, folders: &Folders) -> Option<Key> {
         let mut parts = Vec::new();
         for file in &self.files {
+            // A folder, which a build script may name, has a content that is not read here.
+            if file.is_dir() {
+                return None;
+            }
             parts.push((folders.name(file)?, fs::read(file).ok()));
         }
         let variables: Vec<_> = self.variables.iter().map(|name| (name, env::var_os(name))).collect();
@@ -296,6 +300,19 @@ mod tests {
         assert!(!inputs.are_settled(before, &root.join("made")));
         fs::remove_file(root.join("src/kernels.rs")).unwrap();
         assert!(!inputs.are_settled(after, &root.join("made")));
+        fs::remove_dir_all(root.parent().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_folder_has_no_content_that_a_key_could_be_of() {
+        let root = checkout("folder", "one");
+        let store = Store::new(root.parent());
+        let plans = Plans { store: &store, folders: Folders::new(&root, &root) };
+        let (manifest, inputs) =
+            (Key::of("manifest"), Inputs { files: [root.join("src")].into(), ..Inputs::default() });
+        assert!(plans.key(manifest, &inputs).is_none());
+        plans.remember(manifest, &inputs);
+        assert_eq!(plans.find(manifest).count(), 0);
         fs::remove_dir_all(root.parent().unwrap()).unwrap();
     }
 
