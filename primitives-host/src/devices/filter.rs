@@ -189,7 +189,7 @@ pub fn matching(test: impl Fn(&DeviceProperties) -> bool + Send + Sync + 'static
 /// chosen.
 ///
 /// The value is a list of terms, separated by commas. The terms apply one after the other, like filters that are combined by `&`. A term
-/// with a value can have several values, separated by `|`:
+/// with a value can have several values, separated by `|`. There are at most 256 terms and values:
 ///
 /// | term | filter |
 /// |---|---|

@@ -4,6 +4,9 @@ use super::filter::{self, DeviceFilter};
 use crate::device::{environment, whole_number};
 use crate::{Error, Result};
 
+/// The most terms and values of a variable. Filters nest as deep as there are terms and values.
+const MOST: usize = 256;
+
 /// The filter that a variable describes; `None` if it is not set.
 pub(super) fn filter(variable: &'static str) -> Result<Option<DeviceFilter>> {
     let value = environment(variable)?;
@@ -15,6 +18,9 @@ fn parse(text: &str) -> Result<Option<DeviceFilter>, String> {
     let mut all: Option<DeviceFilter> = None;
     if text.trim().is_empty() {
         return Ok(None);
+    }
+    if text.split([',', '|']).count() > MOST {
+        return Err(format!("it has at most {MOST} terms and values"));
     }
     for part in text.split(',') {
         let term = term(part.trim())?;
@@ -96,6 +102,17 @@ mod tests {
         for wrong in ["", "G", "-1", "1.5G", "1P", "99999999999999T", "18446744073709551616"] {
             assert!(bytes(wrong).is_err_and(|text| text.contains(wrong)), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_value_with_too_many_parts_is_an_error() {
+        for part in ["gpu,", "name=a,", "name=a|a,name=", "position=0|"] {
+            let error = parse(&format!("{}1", part.repeat(100_000))).expect_err("it is too long");
+            assert!(error.contains("at most 256"), "{error}");
+        }
+        let names = format!("{}a", "a|".repeat(MOST - 1));
+        assert!(parse(&format!("name={names}")).is_ok_and(|filter| filter.is_some()));
+        assert!(parse(&format!("name=a|{names}")).is_err());
     }
 
     #[test]

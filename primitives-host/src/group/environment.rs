@@ -1,5 +1,6 @@
 //! The environment variables of launchers.
 
+use std::net::Ipv6Addr;
 use std::time::Duration;
 
 use super::options::GroupOptions;
@@ -60,13 +61,18 @@ impl<F: Fn(&'static str) -> Result<String>> Variables<F> {
         whole_number(&value).map(Some).ok_or_else(|| wrong(variable, &value, "it is a number from 0"))
     }
 
-    fn first_number(&self, variables: &'static [&'static str]) -> Result<Option<usize>> {
+    /// The first of the variables that is set, with its number.
+    fn first(&self, variables: &'static [&'static str]) -> Result<Option<(&'static str, usize)>> {
         for variable in variables {
             if let Some(number) = self.number(variable)? {
-                return Ok(Some(number));
+                return Ok(Some((variable, number)));
             }
         }
         Ok(None)
+    }
+
+    fn first_number(&self, variables: &'static [&'static str]) -> Result<Option<usize>> {
+        Ok(self.first(variables)?.map(|(_, number)| number))
     }
 
     fn port(&self, variable: &'static str) -> Result<Option<u16>> {
@@ -84,9 +90,13 @@ impl<F: Fn(&'static str) -> Result<String>> Variables<F> {
     /// Where the members meet.
     fn address(&self, is_in_step: bool) -> Result<String> {
         if let Some(address) = self.text(ADDRESS)? {
-            return match address.rsplit_once(':') {
-                Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(address),
-                _ => Err(wrong(ADDRESS, &address, "it is a host and a port, such as `node1:29500`")),
+            // The end of an IPv6 address is no port.
+            let parts = address.rsplit_once(':').filter(|_| address.parse::<Ipv6Addr>().is_err());
+            return match parts {
+                Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => Ok(address),
+                _ => {
+                    Err(wrong(ADDRESS, &address, "it is a host and a port, such as `node1:29500` or `[fe80::1]:29500`"))
+                }
             };
         }
         let missing = |variable| {
@@ -158,16 +168,19 @@ pub(super) fn options(get: impl Fn(&'static str) -> Result<String>) -> Result<Gr
     let variables = Variables(get);
     for Launcher { rank: variable, size: sizes, local_rank, is_of_step } in &LAUNCHERS {
         let Some(rank) = variables.number(variable)? else { continue };
-        let size = variables.first_number(sizes)?;
-        let size =
+        let size = variables.first(sizes)?;
+        let (of_size, size) =
             size.ok_or_else(|| wrong(sizes[0], "", format!("{variable} is set, so it is the number of processes")))?;
         if rank >= size {
-            return Err(wrong(variable, &rank.to_string(), format!("it is less than the {size} of {}", sizes[0])));
+            return Err(wrong(variable, &rank.to_string(), format!("it is less than the {size} of {of_size}")));
         }
         let is_in_step = *is_of_step && variables.is_in_step(rank, size)?;
         let mut options = GroupOptions::new(rank, size, variables.address(is_in_step)?);
         options.local_rank = variables.first_number(local_rank)?.unwrap_or(rank);
         if let Some(seconds) = variables.number(TIMEOUT)? {
+            if seconds == 0 {
+                return Err(wrong(TIMEOUT, "0", "it is a number of seconds from 1"));
+            }
             options.timeout = Duration::from_secs(seconds as u64);
         }
         return Ok(options);
@@ -259,7 +272,13 @@ mod tests {
 
     #[test]
     fn what_is_missing_or_wrong_is_named() {
-        let cases: [(&[(&str, &str)], &str); 9] = [
+        let group = |more: &[(&'static str, &'static str)]| [&[("RANK", "0"), ("WORLD_SIZE", "2")], more].concat();
+        let (no_port, port_0) = (group(&[(ADDRESS, "2001:db8::5000")]), group(&[(ADDRESS, "a:0")]));
+        let no_time = group(&[(ADDRESS, "a:1"), (TIMEOUT, "0")]);
+        let cases: [(&[(&str, &str)], &str); 12] = [
+            (&no_port[..], ADDRESS),
+            (&port_0, ADDRESS),
+            (&no_time, TIMEOUT),
             (&[("RANK", "0")], "WORLD_SIZE"),
             (&[("RANK", "one"), ("WORLD_SIZE", "2")], "RANK"),
             (&[("RANK", "-1"), ("WORLD_SIZE", "2")], "RANK"),
@@ -275,6 +294,10 @@ mod tests {
                 Err(Error::Environment { variable: named, .. }) => assert_eq!(named, variable, "{set:?}"),
                 other => panic!("{set:?}: {other:?}"),
             }
+        }
+        for size in STEP_SIZE {
+            let error = of(&[("SLURM_PROCID", "2"), (size, "2")]).expect_err("no such rank").to_string();
+            assert!(error.contains(&format!("the 2 of {size}")), "{error}");
         }
         let nothing = of(&[]).expect_err("no launcher").to_string();
         assert!(nothing.contains("none of RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID is set"), "{nothing}");
