@@ -61,6 +61,12 @@ fn comments_blank_lines_and_line_ends_of_others_are_read_over() {
     assert_eq!(Coo::<i32>::read_matrix_market(&latin[..]).unwrap().values(), [3]);
     let wrong = b"%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 \xB3";
     assert_eq!(reason(Coo::<i32>::read_matrix_market(&wrong[..])), "line 3: it is no text");
+    for end in ["\n", "\r\n"] {
+        let comment = |len: usize| format!("%{}", "x".repeat(len - 1));
+        let text = |len| format!("%%MatrixMarket matrix coordinate real general\n{}{end}1 1 1\n1 1 2\n", comment(len));
+        assert_eq!(triplets::<f32>(&text(1 << 16)), [(0, 0, 2.0)]);
+        assert_eq!(reason(read::<f32>(&text((1 << 16) + 1))), "line 2: it has more than 65536 bytes");
+    }
 }
 
 #[test]

@@ -344,9 +344,11 @@ impl<R: Read> Lines<R> {
     fn any(&mut self) -> Result<Option<&[u8]>, String> {
         self.bytes.clear();
         self.number += 1;
-        let most = self.reader.by_ref().take(LINE as u64 + 1);
+        // A line has up to two bytes more at its end.
+        let most = self.reader.by_ref().take(LINE as u64 + 2);
         { most }.read_until(b'\n', &mut self.bytes).map_err(|error| format!("the file cannot be read: {error}"))?;
-        if self.bytes.len() > LINE {
+        let line = self.bytes.strip_suffix(b"\n").unwrap_or(&self.bytes);
+        if line.strip_suffix(b"\r").unwrap_or(line).len() > LINE {
             return Err(format!("it has more than {LINE} bytes"));
         }
         Ok(Some(&self.bytes[..]).filter(|bytes| !bytes.is_empty()))
