@@ -86,7 +86,7 @@ pub unsafe trait KernelParam: Copy + Send + Sync + 'static {
 /// # Safety
 /// The type is `Copy` plain data without padding bytes and without pointers, and all its bytes zero are a valid value,
 /// [`ZERO`](Element::ZERO). If not all bit patterns are valid values, those are that have in each byte what some valid value has there:
-/// two threads that write one element leave a mix of the bytes of both.
+/// two threads that write one element leave a mix of the bytes of both. Buffers have elements that are aligned to up to 256 bytes.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be stored in device memory",
     label = "not an `Element`",

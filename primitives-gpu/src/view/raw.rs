@@ -148,6 +148,8 @@ pub(crate) unsafe fn load<T: Element>(address: *const T) -> T {
 /// # Safety
 /// `address` is valid for writes and aligned.
 pub(crate) unsafe fn store<T: Element>(address: *mut T, value: T) {
+    // Evaluates what a generic element asserts about its padding.
+    const { _ = T::ANY_BITS };
     #[cfg(target_arch = "nvptx64")]
     // SAFETY: the caller's contract.
     unsafe {

@@ -11,7 +11,7 @@ use crate::memory::allocation::Allocation;
 use crate::memory::pinned::PinnedBuffer;
 use crate::memory::slice::{BufferSlice, BufferSliceMut, Part};
 use crate::memory::transfer::Transfer;
-use crate::memory::{Memory, Owner};
+use crate::memory::{ALIGN, Memory, Owner};
 use crate::stream::Stream;
 use crate::{Error, Result};
 
@@ -29,6 +29,7 @@ impl<T: Element> Buffer<T> {
     fn allocate(stream: &Stream, len: usize) -> Result<Self> {
         // Evaluates what a generic element asserts about its padding.
         const { _ = T::ANY_BITS };
+        const { assert!(align_of::<T>() <= ALIGN, "device memory is aligned to 256 bytes, and elements to more") };
         let bytes = (len as u128) * (size_of::<T>() as u128);
         Ok(Self::on(stream, Memory::allocate(&stream.0, bytes)?, len))
     }

@@ -28,7 +28,7 @@ pub(crate) mod uses;
 pub(crate) mod written;
 
 /// The alignment of every allocation; the driver's is the same or larger.
-const ALIGN: usize = 256;
+pub(crate) const ALIGN: usize = 256;
 
 /// The value of unwritten bytes in the emulator. As a float, it is neither zero nor plausible.
 const UNWRITTEN: u8 = 0xa5;

@@ -72,7 +72,7 @@ impl Kernel {
             let (offset, next) = (internal(&format!("offset{i}")), internal(&format!("end{i}")));
             steps.extend(quote_spanned! {span=>
                 let (#offset, #next) = #facade::view::arena_layout::<#storage>(#end);
-                assert!(
+                ::core::assert!(
                     #next <= 227 * 1024,
                     "the `Shared` parameters of a kernel take more than the 227 KiB that any block has: fewer threads, items or bins"
                 );

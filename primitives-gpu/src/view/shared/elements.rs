@@ -165,6 +165,8 @@ unsafe fn shared_get<T: Element>(cx: Block<'_>, address: *mut T, len: usize, ind
 
 #[track_caller]
 pub(super) fn shared_set<T: Element>(cx: Block<'_>, address: *mut T, len: usize, index: usize, value: T) {
+    // Evaluates what a generic element asserts about its padding.
+    const { _ = T::ANY_BITS };
     let address = raw::element(cx, address, len, index);
     #[cfg(not(target_arch = "nvptx64"))]
     {
