@@ -51,8 +51,10 @@ impl DlpackTensor {
     /// - `managed` is null or points to such a struct. Its version, context, deleter and flags are valid. If the version is 1, the other
     ///   fields are valid, too. Nobody else uses the struct from now on.
     /// - Its deleter may be called on any thread.
-    /// - Until then, the memory that `dl_tensor` describes exists, on the device that it names. On a GPU, it is in the context of the
-    ///   stream that it is imported on. On the host, it is initialised. The bytes of `bool` elements are 0 or 1, and stay so.
+    /// - Until then, the memory that `dl_tensor` describes exists, on the device that it names. This is all memory from the first element
+    ///   to the last one, with the bytes between elements if strides leave gaps, because [`Tensor::as_strided`] reaches them. On a GPU, it
+    ///   is in the context of the stream that it is imported on. On the host, it is initialised. If elements are `bool`, all these bytes
+    ///   are 0 or 1, and stay so.
     /// - Until then, other code uses the memory only in the order of the work of this library. On a GPU, streams and events give this
     ///   order. On the host, other code accesses the memory only while no work of this library uses it and no closure looks at it. Memory
     ///   that is only read may be read at all times. Another buffer may have a part of the memory in two cases only: if all buffers that
