@@ -177,10 +177,8 @@ impl PtxBuilder {
     /// Returns an [`Error`] if a tool is missing, if a kernel does not compile, or if this is not called in a build script.
     pub fn build(self) -> Result<Report, Error> {
         let variable = |name: &'static str| env::var_os(name).ok_or(Error::NotABuildScript { name });
-        let package = Package {
-            root: variable("CARGO_MANIFEST_DIR")?.into(),
-            name: variable("CARGO_PKG_NAME")?.to_string_lossy().into_owned(),
-        };
+        let name = variable("CARGO_PKG_NAME")?.to_string_lossy().into_owned();
+        let package = Package::new(variable("CARGO_MANIFEST_DIR")?.into(), name);
         let out_dir = PathBuf::from(variable("OUT_DIR")?);
         files::create_dir(&out_dir)?;
         // Said first, so that a build that failed for want of tools is tried again when they are named.
@@ -212,8 +210,7 @@ impl PtxBuilder {
         let work = work.path();
         let store = Store::new(work::cache().as_deref());
         let assembler = self.assembler(&tools, work, &targets)?;
-        let library = package.name.replace('-', "_");
-        let compiler = Compiler::new(&tools, &options, &store, work, assembler, library)?;
+        let compiler = Compiler::new(&tools, &options, &store, work, assembler, package.library.clone())?;
 
         let cargo_dir = process::folder_of_parent().unwrap_or_else(|| out_dir.clone());
         let lock_file = package.root.ancestors().map(|dir| dir.join("Cargo.lock")).find(|path| path.is_file());
@@ -338,7 +335,14 @@ impl PtxBuilder {
         archs: &[Arch],
     ) -> Result<Option<(&'a Ptxas, Vec<Arch>)>, Error> {
         let ptxas = match (self.cubins, &tools.ptxas) {
-            (Cubins::Never, _) | (Cubins::Auto, Err(_)) => return Ok(None),
+            (Cubins::Never, _) => return Ok(None),
+            (Cubins::Auto, Err(missing)) => {
+                // One that was named is wanted.
+                if env::var_os(toolchain::PTXAS).is_some_and(|path| !path.is_empty()) {
+                    println!("cargo::warning=no cubins: {}", missing.tried.join(", "));
+                }
+                return Ok(None);
+            }
             (Cubins::Require, Err(missing)) => return Err(Error::Ptxas(missing.clone())),
             (_, Ok(ptxas)) => ptxas,
         };
@@ -346,8 +350,9 @@ impl PtxBuilder {
         for &arch in archs {
             match codegen::probe(ptxas, work, arch) {
                 Ok(()) => known.push(arch),
-                Err(Error::PtxasTooOld { release, arch, .. }) if self.cubins == Cubins::Auto => {
-                    println!("cargo::warning=ptxas of CUDA {release} does not know {arch}: PTX only");
+                Err(Error::PtxasTooOld { release, arch, message, .. }) if self.cubins == Cubins::Auto => {
+                    let said = message.lines().next().unwrap_or("it says nothing");
+                    println!("cargo::warning=ptxas of CUDA {release} does not assemble for {arch}, PTX only: {said}");
                 }
                 Err(error) => return Err(error),
             }
@@ -464,8 +469,8 @@ mod tests {
 
     #[test]
     fn facade_is_the_package_itself_or_named() {
-        let own = Package { root: "/p".into(), name: FACADE_PACKAGE.into() };
-        let other = Package { root: "/q".into(), name: "app".into() };
+        let own = Package::new("/p".into(), FACADE_PACKAGE.into());
+        let other = Package::new("/q".into(), "app".into());
         let builder = PtxBuilder::new("src/kernels.rs");
         assert_eq!(builder.facade_dir(&own).unwrap(), Path::new("/p"));
         assert!(matches!(builder.facade_dir(&other), Err(Error::FacadeNotFound)));

@@ -64,7 +64,7 @@ impl KernelModule {
         if !file.is_file() {
             return Err(error(format!("there is no such file in {}", package.root.display())));
         }
-        let crate_name = self.crate_name.as_deref().unwrap_or(&package.name).replace('-', "_");
+        let crate_name = self.crate_name.as_deref().unwrap_or(&package.library).replace('-', "_");
         let segments: Vec<String> = match &self.module_path {
             Some(path) => path.split("::").map(str::to_owned).collect(),
             None => {
@@ -104,6 +104,25 @@ impl From<PathBuf> for KernelModule {
 pub(crate) struct Package {
     pub(crate) root: PathBuf,
     pub(crate) name: String,
+    /// The name of its library, if it has one.
+    pub(crate) library: String,
+}
+
+impl Package {
+    pub(crate) fn new(root: PathBuf, name: String) -> Self {
+        let manifest = std::fs::read_to_string(root.join("Cargo.toml")).unwrap_or_default();
+        Self { library: library(&manifest, &name), root, name }
+    }
+}
+
+/// What `[lib]` calls the library of a manifest, or the package's own name.
+fn library(manifest: &str, package: &str) -> String {
+    let lib = manifest.lines().map(str::trim).skip_while(|line| *line != "[lib]").skip(1);
+    let mut values = lib.take_while(|line| !line.starts_with('[')).filter_map(|line| {
+        let value = line.strip_prefix("name")?.trim_start().strip_prefix('=')?;
+        value.split(['"', '\'']).nth(1)
+    });
+    values.next().unwrap_or(package).replace('-', "_")
 }
 
 /// A kernel module with everything known.
@@ -192,7 +211,7 @@ mod tests {
     #[test]
     fn package_name_becomes_the_crate_name() {
         let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-        let package = Package { root, name: "my-crate".into() };
+        let package = Package { root, name: "my-crate".into(), library: "my_crate".into() };
         let source = KernelModule::new("src/module.rs").resolve(&package).unwrap();
         assert_eq!((&*source.crate_name, &*source.segments), ("my_crate", &["module".to_owned()][..]));
         let source = KernelModule::new("src/lib.rs").crate_name("other").module_path("a::b");
@@ -201,9 +220,21 @@ mod tests {
     }
 
     #[test]
+    fn a_library_may_have_another_name_than_its_package() {
+        for (manifest, name) in [
+            ("[package]\nname = \"acme-sim\"\n\n[lib]\npath = \"sim.rs\"\nname = \"sim\"\n", "sim"),
+            ("[lib]\nname='sim'\n[[bin]]\nname = \"other\"", "sim"),
+            ("[lib]\nnames = \"x\"\n[[bin]]\nname = \"other\"", "acme_sim"),
+            ("", "acme_sim"),
+        ] {
+            assert_eq!(library(manifest, "acme-sim"), name, "{manifest}");
+        }
+    }
+
+    #[test]
     fn wrong_modules_are_refused() {
         let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-        let package = Package { root, name: "my-crate".into() };
+        let package = Package { root, name: "my-crate".into(), library: "my_crate".into() };
         for (module, part) in [
             (KernelModule::new("src/none.rs"), "no such file"),
             (KernelModule::new("src/lib.rs"), "module_path"),

@@ -120,10 +120,8 @@ impl Inner<'_> {
             .arg("--config")
             .arg(&config)
             .arg("--");
-        let mut emit = std::ffi::OsString::from("--emit=llvm-bc=");
-        emit.push(&bitcode);
         // The bitcode is all that is wanted: the program `true` makes the link step succeed without a linker.
-        command.arg(emit).args(["-C", "linker=true"]);
+        command.arg(emit(crate_name)).args(["-C", "linker=true"]);
         for (from, to) in self.path_maps(linked) {
             let mut flag = std::ffi::OsString::from("--remap-path-prefix=");
             flag.push(from);
@@ -278,6 +276,11 @@ impl Inner<'_> {
     }
 }
 
+/// Where rustc writes the bitcode, from the wrapper's folder, in which cargo runs it: in a path of the user's, a comma would end it.
+fn emit(crate_name: &str) -> String {
+    format!("--emit=llvm-bc=../{crate_name}.rustc.bc")
+}
+
 /// Cargo merges the user's configuration files into its own settings; this file goes on the command line and
 /// so outranks them.
 fn cargo_config(line_info: bool, target_dir: &Path) -> String {
@@ -286,7 +289,8 @@ fn cargo_config(line_info: bool, target_dir: &Path) -> String {
         "[build]\n\
          rustc-wrapper = \"\"\n\
          rustc-workspace-wrapper = \"\"\n\
-         build-dir = {}\n\n\
+         build-dir = {}\n\
+         dep-info-basedir = {}\n\n\
          [profile.release]\n\
          opt-level = 3\n\
          lto = \"fat\"\n\
@@ -298,6 +302,8 @@ fn cargo_config(line_info: bool, target_dir: &Path) -> String {
          overflow-checks = false\n\
          incremental = false\n",
         toml_string(target_dir),
+        // No source is below it, so the paths of sources stay absolute.
+        toml_string(&target_dir.join("none")),
     )
 }
 
@@ -310,6 +316,10 @@ fn is_of_damage(stderr: &str) -> bool {
     for line in stderr.lines() {
         if CODES.iter().any(|code| line.starts_with(code)) {
             return true;
+        }
+        // Who ends a compiler from outside would end the next one, too.
+        if line.contains("(signal: 9, SIGKILL") {
+            return false;
         }
         compiled |= line.starts_with("error: could not compile");
         // A message has its place after one or several lines, and ends with an empty one. A warning has a place too.

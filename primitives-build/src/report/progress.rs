@@ -29,12 +29,13 @@ struct State {
 }
 
 impl Progress {
-    /// Shows it on the terminal that the build was started from, if there is one. Cargo's own setting of its progress bar turns it off
-    /// (`CARGO_TERM_PROGRESS_WHEN=never`), and so do `CI` and `TERM=dumb`, as they do there.
+    /// Shows it on the terminal that the build was started from, if there is one and cargo's own messages go to it. Cargo's own setting of
+    /// its progress bar turns it off (`CARGO_TERM_PROGRESS_WHEN=never`), and so do `CI` and `TERM=dumb`, as they do there.
     pub(crate) fn new() -> Self {
         let off = is_off(|name| env::var_os(name));
         // Cargo keeps what a build script writes to its standard streams.
-        let terminal = if cfg!(unix) && !off { File::options().write(true).open("/dev/tty").ok() } else { None };
+        let terminal =
+            if cfg!(unix) && !off && is_shown() { File::options().write(true).open("/dev/tty").ok() } else { None };
         Self::on(terminal, INTERVAL)
     }
 
@@ -68,6 +69,21 @@ impl Progress {
     pub(crate) fn done(&self) {
         self.state.done.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// Whether cargo's own messages go to a terminal. Another program that keeps them may have the screen to itself.
+fn is_shown() -> bool {
+    #[cfg(target_os = "linux")]
+    return is_terminal_of(std::os::unix::process::parent_id());
+    #[cfg(not(target_os = "linux"))]
+    true
+}
+
+/// Whether the standard error of a process is a terminal, by its name: to open a pipe may wait.
+#[cfg(target_os = "linux")]
+fn is_terminal_of(process: u32) -> bool {
+    let name = std::fs::read_link(format!("/proc/{process}/fd/2")).unwrap_or_default();
+    ["/dev/pts", "/dev/tty", "/dev/console"].iter().any(|begin| name.to_string_lossy().starts_with(begin))
 }
 
 /// Whether the environment turns it off.
@@ -138,6 +154,17 @@ mod tests {
             let variable = |name: &str| set.iter().find(|(set, _)| *set == name).map(|(_, value)| value.into());
             assert_eq!(is_off(variable), off, "{set:?}");
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn messages_that_another_program_keeps_are_on_no_terminal() {
+        let mut child =
+            std::process::Command::new("sleep").arg("60").stderr(std::process::Stdio::null()).spawn().unwrap();
+        let shown = is_terminal_of(child.id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!shown);
     }
 
     #[test]

@@ -18,7 +18,7 @@ mod tests;
 const RUSTC: &str = "KERNEL_PRIMITIVES_RUSTC";
 const LLVM_BIN: &str = "KERNEL_PRIMITIVES_LLVM_BIN";
 const LIBDEVICE: &str = "KERNEL_PRIMITIVES_LIBDEVICE";
-const PTXAS: &str = "KERNEL_PRIMITIVES_PTXAS";
+pub(crate) const PTXAS: &str = "KERNEL_PRIMITIVES_PTXAS";
 const NVDISASM: &str = "KERNEL_PRIMITIVES_NVDISASM";
 
 /// Variables whose change can change the tools. `PATH` and `HOME` are read too, but they differ between
@@ -241,7 +241,11 @@ fn check_compiler(rustc: &Path) -> Result<(Compiler, PathBuf, String), String> {
     {
         return Err(format!("its rust-src is of version {version}, the compiler of {release}"));
     }
-    Ok((Compiler { rustc: rustc.to_owned(), release, llvm }, sysroot, field("host")?))
+    // rustup's proxy would choose anew in another folder, and is not what an update changes.
+    let own = sysroot.join("bin/rustc");
+    let is_own = process::query(Command::new(&own).arg("-vV")).is_some_and(|text| text == verbose);
+    let rustc = if is_own { own } else { rustc.to_owned() };
+    Ok((Compiler { rustc, release, llvm }, sysroot, field("host")?))
 }
 
 /// The version of `core`'s sources, where they tell it: a release tarball has a `version` file, Debian names

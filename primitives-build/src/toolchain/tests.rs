@@ -35,6 +35,25 @@ fn named_compiler_is_the_only_candidate_and_the_message_names_it() {
     assert!(text.contains("apt-get install rustc-web rust-web-src llvm-22"), "{text}");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_proxy_stands_for_the_compiler_that_was_checked() {
+    use std::os::unix::fs::PermissionsExt;
+    let root = env::temp_dir().join(format!("primitives-build-proxy-{}", std::process::id()));
+    let [proxy, own] = ["cargo/rustc", "toolchain/bin/rustc"].map(|name| root.join(name));
+    let script = format!(
+        "#!/bin/sh\ncase $1 in -vV) printf 'host: h\\nrelease: 1.96.0\\nLLVM version: 22.1.8\\n';; *) echo '{}';; esac\n",
+        root.join("toolchain").display()
+    );
+    for file in [&proxy, &own] {
+        crate::files::write(file, &script).unwrap();
+        fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    crate::files::write(&root.join("toolchain/lib/rustlib/src/rust/library/core/src/lib.rs"), "// core").unwrap();
+    assert_eq!(check_compiler(&proxy).unwrap().0.rustc, own);
+    fs::remove_dir_all(&root).unwrap();
+}
+
 #[test]
 fn named_libdevice_that_is_not_there_is_an_error() {
     let vars = |name: &str| (name == LIBDEVICE).then(|| OsString::from("/nowhere/libdevice.10.bc"));

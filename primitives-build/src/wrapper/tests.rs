@@ -93,7 +93,8 @@ fn damage_is_told_from_errors_of_sources() {
     let macro_mistake = "error: expected `;`\n --> src/kernels.rs:7:5\n\nerror: could not compile `k` (lib)\n";
     let long = "error: one\n       two\n --> src/kernels.rs:7:5\n\nerror: could not compile `k` (lib)\n";
     let package = "error: no matching package named `gone` found\nlocation searched: crates.io index\n";
-    for stderr in [mistake, macro_mistake, long, package, &[warning, mistake].concat()] {
+    let killed = "error: could not compile `k` (lib)\n\nCaused by:\n  process didn't exit successfully: `rustc` (signal: 9, SIGKILL: kill)\n";
+    for stderr in [mistake, macro_mistake, long, package, killed, &[warning, mistake].concat()] {
         assert!(!is_of_damage(stderr), "{stderr}");
     }
     let metadata = "error[E0786]: found invalid metadata files for crate `a`\n --> src/lib.rs:1:5\n";
@@ -101,6 +102,13 @@ fn damage_is_told_from_errors_of_sources() {
     for stderr in [metadata, object, &[warning, object].concat()] {
         assert!(is_of_damage(stderr), "{stderr}");
     }
+}
+
+#[test]
+fn no_part_of_a_users_path_or_settings_reaches_the_compiler() {
+    // rustc takes a comma for the end of a kind of output.
+    assert_eq!(emit("app"), "--emit=llvm-bc=../app.rustc.bc");
+    assert!(cargo_config(false, Path::new("/w/target")).contains("\ndep-info-basedir = \"/w/target/none\"\n"));
 }
 
 #[test]
