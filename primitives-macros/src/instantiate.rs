@@ -72,7 +72,15 @@ fn algorithm(path: &TypePath, facade: &TokenStream) -> Option<Asked> {
     let colon = &path.path.leading_colon;
     let facade = match before {
         [] => facade.clone(),
-        _ => quote!(#colon #(#before)::*),
+        [first, ..] => {
+            let given = quote!(#colon #(#before)::*);
+            // A module of the crate's own, unless the library is there.
+            let is_own = ["crate", "self", "super"].iter().any(|own| first.ident == own);
+            if is_own && given.to_string() != facade.to_string() {
+                return None;
+            }
+            given
+        }
     };
     Some(Asked { facade, algorithm: last.ident.clone(), arguments: arguments.args.iter().cloned().collect() })
 }

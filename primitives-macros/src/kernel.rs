@@ -233,7 +233,7 @@ impl Kernel {
         let (vis, ident) = (generated(&self.item.vis), &self.item.sig.ident);
         let attributes = self.attributes("cfg").into_iter().chain(self.attributes("doc"));
         let docs = self.type_docs();
-        let allow = quote!(#[allow(non_camel_case_types, dead_code)]);
+        let allow = quote!(#[allow(non_camel_case_types, non_upper_case_globals, dead_code)]);
         if !self.is_generic() {
             return quote! {
                 #(#attributes)*

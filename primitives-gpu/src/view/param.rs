@@ -107,20 +107,38 @@ pub struct LaunchBounds {
 
 impl LaunchBounds {
     /// No bounds.
-    pub const NONE: Self = Self::new([0; 3], 0, 0);
+    pub const NONE: Self = Self::new(None, None, None);
 
     /// The extents of every block, the most threads of one, and the fewest blocks that a multiprocessor should hold.
-    pub const fn new(threads: [u32; 3], max_threads: u32, min_blocks: u32) -> Self {
-        let [x, y, z] = threads;
-        let none = x == 0 && y == 0 && z == 0;
-        assert!(none || x > 0 && y > 0 && z > 0, "`threads` has extents above 0");
-        assert!(
-            x as u64 * y as u64 * z as u64 <= 1024,
-            "`threads` is at most 1024 in all, the threads of the largest block"
-        );
-        assert!(z <= 64, "the third extent of `threads` is at most 64");
-        assert!(max_threads <= 1024, "`max_threads` is at most 1024, the threads of the largest block");
-        assert!(min_blocks <= 32, "`min_blocks` is at most 32, the blocks of the largest multiprocessor");
+    pub const fn new(threads: Option<[u64; 3]>, max_threads: Option<u64>, min_blocks: Option<u64>) -> Self {
+        let threads = match threads {
+            None => [0; 3],
+            Some([x, y, z]) => {
+                assert!(x > 0 && y > 0 && z > 0, "`threads` has extents above 0");
+                assert!(z <= 64, "the third extent of `threads` is at most 64");
+                assert!(
+                    x <= 1024 && y <= 1024 && x * y * z <= 1024,
+                    "`threads` is at most 1024 in all, the threads of the largest block"
+                );
+                [x as u32, y as u32, z as u32]
+            }
+        };
+        let max_threads = match max_threads {
+            None => 0,
+            Some(threads) => {
+                assert!(threads > 0, "`max_threads` is above 0");
+                assert!(threads <= 1024, "`max_threads` is at most 1024, the threads of the largest block");
+                threads as u32
+            }
+        };
+        let min_blocks = match min_blocks {
+            None => 0,
+            Some(blocks) => {
+                assert!(blocks > 0, "`min_blocks` is above 0");
+                assert!(blocks <= 32, "`min_blocks` is at most 32, the blocks of the largest multiprocessor");
+                blocks as u32
+            }
+        };
         Self { shape: LaunchShape { threads, dimensions: 3 }, max_threads, min_blocks }
     }
 

@@ -137,7 +137,7 @@ fn shared_memory_that_leaves_no_room_for_the_kernels_own_is_named() -> Result<()
 
 #[test]
 fn a_kernel_of_few_threads_is_launched_over_items() -> Result<()> {
-    static SMALL: KernelInfo = KernelInfo::new("small", "small", IMAGES, 0, 0, LaunchBounds::new([0; 3], 16, 0));
+    static SMALL: KernelInfo = KernelInfo::new("small", "small", IMAGES, 0, 0, LaunchBounds::new(None, Some(16), None));
     let (fake, _turn) = fake();
     let stream = Device::gpu()?.stream()?;
     fake.set("fake_most_threads", 16);

@@ -32,7 +32,18 @@ impl Kernel {
         let entry = self.entry();
         quote! {
             #(#cfgs)*
-            #[allow(dead_code, unused_unsafe, clippy::all, clippy::pedantic, clippy::undocumented_unsafe_blocks)]
+            // Of its names, the function says what there is to say.
+            #[allow(
+                dead_code,
+                unused_unsafe,
+                deprecated,
+                non_snake_case,
+                non_upper_case_globals,
+                non_camel_case_types,
+                clippy::all,
+                clippy::pedantic,
+                clippy::undocumented_unsafe_blocks
+            )]
             impl #impl_generics #ident #ty_generics #where_clause {
                 #[doc(hidden)]
                 #vis const __SHARED: #shared
@@ -149,22 +160,25 @@ impl Kernel {
         }
     }
 
-    /// The extents of a block, the most threads of one, and the fewest blocks a multiprocessor, 0 where the attribute says
-    /// nothing; and whether there is one dimension.
+    /// The extents of a block, the most threads of one, and the fewest blocks a multiprocessor, `None` where the attribute says nothing;
+    /// and whether there is one dimension.
     fn bounds(&self) -> TokenStream {
         let facade = &self.facade;
-        let value = |given: Option<&Expr>| given.map_or(quote!(0), ToTokens::to_token_stream);
+        let value = |given: Option<&Expr>| match given {
+            Some(number) => quote!(::core::option::Option::Some((#number) as u64)),
+            None => quote!(::core::option::Option::None),
+        };
         let extents = &self.arguments.threads;
-        let rest = if extents.is_empty() { quote!(0) } else { quote!(1) };
-        let [x, y, z] = [0, 1, 2].map(|i| extents.get(i).map_or(rest.clone(), ToTokens::to_token_stream));
+        let [x, y, z] = [0, 1, 2].map(|i| extents.get(i).map_or(quote!(1), ToTokens::to_token_stream));
+        let extents = if extents.is_empty() {
+            quote!(::core::option::Option::None)
+        } else {
+            quote!(::core::option::Option::Some([(#x) as u64, (#y) as u64, (#z) as u64]))
+        };
         let one_dimension = self.arguments.one_dimensional.then(|| quote!(.with_one_dimension()));
         let (threads, blocks) = (value(self.arguments.max_threads.as_ref()), value(self.arguments.min_blocks.as_ref()));
         quote! {
-            #facade::view::LaunchBounds = #facade::view::LaunchBounds::new(
-                [(#x) as u32, (#y) as u32, (#z) as u32],
-                (#threads) as u32,
-                (#blocks) as u32,
-            )#one_dimension;
+            #facade::view::LaunchBounds = #facade::view::LaunchBounds::new(#extents, #threads, #blocks)#one_dimension;
         }
     }
 
