@@ -27,6 +27,32 @@ BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 # The peers by the prefix of their columns.
 PEERS = {"CUB": "CUB", "Thrust": "Thrust", "torch": "PyTorch"}
 
+# The peers that a row must have, by the prefixes of their columns. The key is an algorithm or the beginning of another row's name: the
+# first that fits counts. PyTorch belongs to the rows of the first input, and to all of the algorithms in ANY_INPUT.
+EXPECTED = {
+    **dict.fromkeys(["transform", "fill", "reduce", "inclusive_scan", "adjacent_difference", "select"], ["CUB", "Thrust", "torch"]),
+    **dict.fromkeys(["unique", "sort_keys", "sort_by", "lower_bound", "gather", "generate"], ["CUB", "Thrust", "torch"]),
+    **dict.fromkeys(["exclusive_scan", "partition", "run_length_encode", "reduce_by_key", "scan_by_key"], ["CUB", "Thrust"]),
+    **dict.fromkeys(["sort_pairs", "merge"], ["CUB", "Thrust"]),
+    **dict.fromkeys(["top_k", "segmented_sort", "histogram_even", "segmented_reduce"], ["CUB", "torch"]),
+    **dict.fromkeys(["sort_pairs_by", "segmented_scan", "elementwise add ", "block "], ["CUB"]),
+    "scatter": ["Thrust", "torch"],
+    **dict.fromkeys(["softmax ", "layer norm ", "cumsum ", "sum dim "], ["torch", "torch compiled"]),
+    "sort dim ": ["torch"],
+    **dict.fromkeys([f"expression, {count} operands" for count in (2, 5, 9)], ["CUB", "torch", "torch compiled", "CuPy"]),
+    **dict.fromkeys(["expression, uniform", "expression, normal"], ["torch"]),
+    "expression, Lorenz": ["CUDA", "Thrust"],
+    **dict.fromkeys(["expression, host time", "expression, first evaluation"], []),
+    "expression, ": ["torch", "torch compiled"],
+    **dict.fromkeys(["spmv f", "spmm f"], ["cuSPARSE"]),
+    "conjugate gradients": ["CuPy"],
+    **dict.fromkeys(["fft ", "rfft "], ["cuFFT"]),
+    **dict.fromkeys(["stencil, 5 points", "stencil, 7 points"], ["CUDA", "tiled", "torch", "torch compiled"]),
+    "stencil, norm ": ["torch", "torch compiled"],
+    "stencil, width ": ["CUDA"],
+}
+ANY_INPUT = ["sort_keys", "sort_by", "top_k"]
+
 # The sources of the benchmarks, beside this script.
 BENCHMARKS = pathlib.Path(__file__).resolve().parent / "gpu/algorithms"
 
@@ -106,11 +132,37 @@ class Results:
         self.name = path.name
         self.about = json.loads(path.read_text(encoding="utf-8"))
         self.rows = self.about.pop("rows")
+        # Why rows have no time of a peer: reasons by the peers' columns, by the rows' names or "every row".
+        self.missing = self.about.pop("missing", {})
+        # Older records say nothing of failures, and were taken beside fewer peers.
+        failures = self.about.pop("failures", None)
+        if failures:
+            raise SystemExit("\n    ".join([f"{path.name}: measurements failed:", *failures]))
+        if failures is not None:
+            self.require_peers()
         self.by_name = {row["name"]: row for row in self.rows}
         self.algorithms = {}
         for row in self.rows:
             if "algorithm" in row:
                 self.algorithms.setdefault(row["algorithm"], []).append(row)
+
+    def require_peers(self):
+        """Ends the program if a row has no time of a peer, and the record has no reason for that."""
+        lost = []
+        for row in self.rows:
+            name, algorithm = row["name"], row.get("algorithm")
+            if algorithm and algorithm not in EXPECTED:
+                lost.append(f"{name}: EXPECTED in {pathlib.Path(__file__).name} has no peers of {algorithm}")
+                continue
+            key = algorithm or next((key for key in EXPECTED if name.startswith(key)), None)
+            reasons = {**self.missing.get("every row", {}), **self.missing.get(name, {})}
+            peers = [peer for peer in EXPECTED.get(key, []) if f"ratio to {peer}" not in row and peer not in reasons]
+            if row.get("input") and algorithm not in ANY_INPUT:
+                peers = [peer for peer in peers if peer != "torch"]
+            if peers:
+                lost.append(f"{name}: no time of {', '.join(peers)}")
+        if lost:
+            raise SystemExit("\n    ".join([f'{self.name}: peers are lost, and "missing" does not say why:', *lost]))
 
     def machine(self):
         device = self.about["device"].split(" (")[0]
@@ -142,6 +194,10 @@ class Results:
     def types(self, algorithm):
         """Those that are measured with the first input, in order."""
         return list(dict.fromkeys(row["types"] for row in self.algorithms[algorithm] if row["input"] == ""))
+
+
+def without(reasons):
+    return ", ".join(f"no time of {peer} ({reason})" for peer, reason in reasons.items())
 
 
 def title(algorithm, types):
@@ -179,6 +235,8 @@ def page(results, several=None):
             "and searches signed ones."
         ),
         "",
+        *(line for name, reasons in results.missing.items() for line in [f"- {name}: {without(reasons)}"]),
+        *([""] if results.missing else []),
         "## Summary",
         "",
         *summary(results),
