@@ -3,7 +3,7 @@
 
     python3 benches/report.py                                # writes all of them
     python3 benches/report.py --text                         # writes the pages, and no plots
-    python3 benches/report.py --check                        # fails if a page differs from what the results say
+    python3 benches/report.py --check                        # fails if a page differs, or a plot is of other results
     python3 benches/report.py --json gpu.json --out folder   # writes a page and plots of other results
 
 The recorded results are benches/results/h200.json, which `cargo bench --features cuda --bench gpu` writes, and h100-x2.json beside it,
@@ -11,6 +11,7 @@ of several devices (`-- --only split`). The plots need matplotlib (`pip install 
 """
 
 import argparse
+import hashlib
 import json
 import math
 import pathlib
@@ -26,6 +27,9 @@ BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 # The peers by the prefix of their columns.
 PEERS = {"CUB": "CUB", "Thrust": "Thrust", "torch": "PyTorch"}
+
+# The peers whose versions a record may have. Thrust has CUB's.
+VERSIONS = ["CUB", "CUDA", "cuSPARSE", "cuFFT", "PyTorch", "CuPy"]
 
 # The peers that a row must have, by the prefixes of their columns. The key is an algorithm or the beginning of another row's name: the
 # first that fits counts. PyTorch belongs to the rows of the first input, and to all of the algorithms in ANY_INPUT.
@@ -67,10 +71,13 @@ LORENZ_IN_TABLE = (16, 20, 23)
 ALL_TYPES = ["reduce", "inclusive_scan", "sort_keys"]
 
 # Algorithms that the README names, with the size that it names them at.
-README_ROWS = ["reduce", "inclusive_scan", "select", "sort_keys", "top_k"]
+README_ROWS = ["reduce", "inclusive_scan", "select", "sort_keys"]
 LARGE = 28
 # A ratio from here on is level: measurements differ by as much.
 LEVEL = 0.97
+
+# What plots of ratios show.
+FASTEST = "The fastest measured peer's time divided by ours"
 
 # What the first input of an algorithm is.
 INPUTS = {
@@ -102,13 +109,17 @@ def times(row):
     return {peer: row[f"{key} ms"] for key, peer in PEERS.items() if f"{key} ms" in row}
 
 
-def best(row):
-    """The fastest peer and its time by ours; nothing if there is no peer."""
-    peers = times(row)
-    if not peers:
-        return None
-    peer = min(peers, key=peers.get)
-    return peer, peers[peer] / row["ms"]
+def best(row, peers=PEERS):
+    """The fastest of these peers and its time by ours, which is not rounded as the times are; nothing if there is no peer."""
+    ratios = {peer: row[f"ratio to {key}"] for key, peer in peers.items() if f"ratio to {key}" in row}
+    peer = min(ratios, key=ratios.get, default=None)
+    return peer and (peer, ratios[peer])
+
+
+def beside(row, peers):
+    """Cells of the peers' times, and of the fastest one's by ours."""
+    found = best(row, peers)
+    return [*(digits(row[f"{key} ms"]) if f"{key} ms" in row else "" for key in peers), f"{found[1]:.2f}" if found else ""]
 
 
 def digits(value):
@@ -129,8 +140,9 @@ def table(head, rows):
 
 class Results:
     def __init__(self, path):
-        self.name = path.name
-        self.about = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_bytes()
+        self.name, self.hash = path.name, hashlib.sha256(text).hexdigest()
+        self.about = json.loads(text)
         self.rows = self.about.pop("rows")
         # Why rows have no time of a peer: reasons by the peers' columns, by the rows' names or "every row".
         self.missing = self.about.pop("missing", {})
@@ -169,8 +181,7 @@ class Results:
         return f"{device}, driver {self.about['driver']}"
 
     def peers(self):
-        versions = [f"{name} {self.about[name]}" for name in ["CUB", "PyTorch"] if name in self.about]
-        return ", ".join(versions)
+        return ", ".join(f"{name} {self.about[name]}" for name in VERSIONS if name in self.about)
 
     def families(self):
         """Names of families, each with the algorithms that have rows."""
@@ -221,11 +232,14 @@ def page(results, several=None):
         "",
         prose(
             f"`benches/report.py` made this page from `{results.name}`, which the benchmark wrote at commit "
-            f"`{about['commit']}`, by `{about['command']}`. Milliseconds are medians of device time. We take our time, CUB's and "
+            f"`{about['commit']}`, by `{about['command']}`. Milliseconds are medians of the time between two events on the stream. Below "
+            "some 15 µs that is also the time in which the host launches. We take our time, CUB's and "
             "Thrust's in turn in one process, on the same buffers. PyTorch's is taken in a process of its own, just before. "
             "The bytes count each input once and each output once, however often an algorithm reads them. So the "
-            "share of a copy's bandwidth says how far an algorithm is from what the memory allows. The ratio is the best "
-            f"peer's time divided by ours. Every result was checked. The peers: {results.peers()}."
+            "share of a copy's bandwidth says how far an algorithm is from what the memory allows. The ratio is the time of the "
+            "fastest peer that was measured divided by ours. The tables by family have the times of all of them. The benchmark compares "
+            "results with expected ones, large results in parts; it does not see PyTorch's and CuPy's. The peers: "
+            f"{results.peers()}."
         ),
         "",
         prose(
@@ -244,9 +258,9 @@ def page(results, several=None):
     ]
     for family, names in results.families():
         lines += [f"## {family.capitalize()}", ""]
-        for kind, what in [("throughput", "Throughput over size"), ("ratio", "The best peer's time by ours")]:
+        for kind, what in [("throughput", "Throughput over size"), ("ratio", FASTEST)]:
             lines += [f"![{what}](plots/{kind}-{family}.svg)", ""]
-        head = ["", "ms", "bytes", "GB/s", "of a copy", *PEERS.values(), "best peer", "ratio"]
+        head = ["", "ms", "bytes", "GB/s", "of a copy", *PEERS.values(), "fastest peer", "ratio"]
         rows = []
         for row in (row for name in names for row in results.algorithms[name]):
             peers = times(row)
@@ -344,8 +358,8 @@ def of_first_types(results):
 
 def summary(results):
     by_name = results.by_name
-    lines = ["![The best peer's time by ours, for each algorithm](plots/ratios.svg)", ""]
-    head = ["whole buffers, the best peer's time by ours", "2^10", "2^16", "2^20", "2^28", "ms at 2^28", "GB/s", "of a copy", "best peer"]
+    lines = [f"![{FASTEST}, for each algorithm](plots/ratios.svg)", ""]
+    head = ["whole buffers, the fastest peer's time by ours", "2^10", "2^16", "2^20", "2^28", "ms at 2^28", "GB/s", "of a copy", "fastest peer"]
     rows = []
     for algorithm in (name for _, names in results.families() for name in names):
         every = results.types(algorithm)
@@ -393,7 +407,8 @@ def summary(results):
                 rows.append([f"{label if types == 'f32' else 'the same'}, {types}", *(f"{ratio:.2f}" for ratio in ratios)])
     lines += table_if_any(head, rows)
 
-    head = ["rows and columns", "ms", "GB/s", "PyTorch, ms", "ratio"]
+    peers = {"torch": "PyTorch", "torch compiled": "PyTorch, compiled"}
+    head = ["rows and columns", "ms", "GB/s", *(f"{name}, ms" for name in peers.values()), "ratio to the faster one"]
     rows = []
     for label, name in [
         ("softmax, 16384 × 4096, f32", "softmax f32 16384x4096"),
@@ -406,9 +421,8 @@ def summary(results):
         ("stable sort of rows, 16384 × 4096, f32", "sort dim 1 f32 16384x4096"),
     ]:
         row = by_name.get(name, {})
-        if "torch ms" in row:
-            cells = [digits(row["ms"]), f"{row['GB/s']:.0f}", digits(row["torch ms"]), f"{row['ratio to torch']:.2f}"]
-            rows.append([label, *cells])
+        if best(row, peers):
+            rows.append([label, digits(row["ms"]), f"{row['GB/s']:.0f}", *beside(row, peers)])
     lines += table_if_any(head, rows)
 
     head = ["sparse matrix times vector", "ms", "GB/s", "cuSPARSE, ms", "ratio", "residual by product"]
@@ -420,16 +434,13 @@ def summary(results):
     lines += table_if_any(head, rows)
 
     peers = {"CUB": "CUB", "CUDA": "CUDA by hand", "Thrust": "Thrust", "torch": "PyTorch", "torch compiled": "PyTorch, compiled", "CuPy": "CuPy, fused"}
-    head = ["expressions, one kernel each", "ms", "GB/s", *(f"{name}, ms" for name in peers.values()), "best peer's time by ours"]
+    head = ["expressions, one kernel each", "ms", "GB/s", *(f"{name}, ms" for name in peers.values()), "ratio to the fastest"]
     rows = []
     for row in (row for row in results.rows if row["name"].startswith("expression, ") and "GB/s" in row):
         if row["name"].startswith(LORENZ) and int(row["name"].removeprefix(LORENZ)) not in LORENZ_IN_TABLE:
             continue
-        theirs = [row.get(f"{peer} ms") for peer in peers]
-        best_of = min((ms for ms in theirs if ms), default=None)
-        cells = [digits(row["ms"]), digits(row["GB/s"]), *(digits(ms) if ms else "" for ms in theirs)]
         label = row["name"].removeprefix("expression, ").replace("8192x8192", "8192 × 8192")
-        rows.append([label, *cells, f"{best_of / row['ms']:.2f}" if best_of else ""])
+        rows.append([label, digits(row["ms"]), digits(row["GB/s"]), *beside(row, peers)])
     lines += table_if_any(head, rows)
     if any(row["name"].startswith(LORENZ) for row in results.rows):
         lines += ["![Time for a step of an ensemble of Lorenz systems, over their number](plots/lorenz.svg)", ""]
@@ -437,9 +448,9 @@ def summary(results):
 
 
 def behind(results):
-    """The rows that are more than 3 % behind the fastest peer, as the tables round."""
+    """The rows that are more than 3 % behind the fastest peer."""
     rows = [row for name in results.algorithms for row in results.algorithms[name] if best(row)]
-    return [row for row in rows if round(best(row)[1], 2) < LEVEL], len(rows)
+    return [row for row in rows if best(row)[1] < LEVEL], len(rows)
 
 
 def behind_a_peer(results):
@@ -455,7 +466,7 @@ def behind_a_peer(results):
     for row in sorted(rows, key=lambda row: best(row)[1]):
         peer, ratio = best(row)
         cells.append([row["name"].replace(" 2^", ", 2^"), digits(row["ms"]), digits(times(row)[peer]), peer, f"{ratio:.2f}"])
-    head = ["", "ms", "the peer's, ms", "best peer", "ratio"]
+    head = ["", "ms", "the peer's, ms", "fastest peer", "ratio"]
     return ["## Behind a peer", "", prose(text), "", *table(head, cells), ""]
 
 
@@ -491,19 +502,18 @@ def figures(results):
     rows = of_first_types(results)
     ratios = {row["algorithm"]: best(row)[1] for row in rows}
     shown = ", ".join(f"{name} {ratios[name]:.2f}" for name in README_ROWS)
-    # As the tables round: a row that shows 1.00 is level.
-    slower = [f"{name} {ratio:.2f}" for name, ratio in ratios.items() if round(ratio, 2) < 1]
+    slower = [f"{name} {ratio:.3f}" for name, ratio in ratios.items() if ratio < 1]
     rows_behind, count = behind(results)
     small = [best(row)[1] for name in ratios for row in results.line(name) if row["log2"] == 16 and best(row)]
     launch = results.by_name["launch, host time"]
     lines = [
-        "[![The best peer's time by ours, for each algorithm](benches/results/plots/ratios.svg)](benches/results/README.md)",
+        f"[![{FASTEST}, for each algorithm](benches/results/plots/ratios.svg)](benches/results/README.md)",
         "",
         prose(
-            f"Medians on an {results.machine()}, beside {results.peers()} and Thrust. A ratio is the time of the fastest peer "
-            f"divided by ours: above 1 we are faster. At 2^{LARGE} items: {shown}. Behind at that size: "
-            f"{', '.join(slower) or 'none'}. At 2^16 items, {sum(round(ratio, 2) >= 1 for ratio in small)} of {len(small)} "
-            f"algorithms are level or faster; the median is {statistics.median(small):.2f}. Of the {count} rows of all sizes and "
+            f"Medians on an {results.machine()}, beside {results.peers()} and Thrust. A ratio is the time of the fastest "
+            f"measured peer divided by ours: above 1 we are faster. At 2^{LARGE} items: {shown}. Behind at that size: "
+            f"{', '.join(slower) or 'none'}. At 2^16 items, {sum(ratio >= LEVEL for ratio in small)} of {len(small)} "
+            f"algorithms are faster or at most 3 % slower; the median is {statistics.median(small):.2f}. Of the {count} rows of all sizes and "
             f"types, [{len(rows_behind)} are more than 3 % behind](benches/results/README.md#behind-a-peer). A typed launch takes "
             f"{launch['µs']:.2f} µs of host time, the driver's own call {launch['driver µs']:.2f} µs. All rows and plots: "
             "[`benches/results/`](benches/results/README.md)."
@@ -555,15 +565,14 @@ def pyplot():
 
 
 class Plots:
-    """Where plots go."""
+    """Where plots go, and the hash of the results that they are of."""
 
-    def __init__(self, plt, folder):
-        self.plt = plt
-        self.folder = folder
+    def __init__(self, plt, folder, hash):
+        self.plt, self.folder, self.hash = plt, folder, hash
         folder.mkdir(parents=True, exist_ok=True)
 
     def save(self, figure, name):
-        figure.savefig(self.folder / f"{name}.svg", transparent=True, metadata={"Date": None}, bbox_inches="tight")
+        figure.savefig(self.folder / f"{name}.svg", transparent=True, metadata={"Date": None, "Description": self.hash}, bbox_inches="tight")
         self.plt.close(figure)
 
 
@@ -624,7 +633,7 @@ def ratio(plots, results, family, names):
                 colour = TYPE_COLOURS[every.index(types) % len(TYPE_COLOURS)]
                 (lines[types.replace("_", ", ")],) = axis.plot(*zip(*points), marker="o", color=colour)
                 exponents += [log2 for log2, _ in points]
-        axis.set_ylabel("best peer's time by ours")
+        axis.set_ylabel("fastest measured peer's time / ours")
         sizes_below(axis, exponents)
     legend(figure, lines)
     plots.save(figure, f"ratio-{family}")
@@ -648,10 +657,12 @@ def ratios(plots, results):
     ticks = [tick for tick in (0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 12, 16) if axis.get_xlim()[0] <= tick <= axis.get_xlim()[1]]
     axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axis.minorticks_off()
-    axis.set_yticks(range(len(names)), [f"{name} {results.line(name)[0]['types'].replace('_', ', ')}" for name in names])
+    peers = [list(dict.fromkeys(peer for row in results.line(name) for peer in times(row))) for name in names]
+    labels = [f"{name} {results.line(name)[0]['types'].replace('_', ', ')}" for name in names]
+    axis.set_yticks(range(len(names)), [f"{label} ({', '.join(found) or 'no peer'})" for label, found in zip(labels, peers)])
     axis.invert_yaxis()
     axis.grid(True)
-    axis.set_xlabel("the best peer's time by ours: more than 1 is faster than all of CUB, Thrust and PyTorch")
+    axis.set_xlabel("the fastest measured peer's time divided by ours: above 1 is faster than each peer in brackets")
     axis.legend(ncol=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     plots.save(figure, "ratios")
 
@@ -681,7 +692,7 @@ def lorenz(plots, results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if a page differs")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a page differs, or a plot is of other results")
     parser.add_argument("--text", action="store_true", help="write no plots")
     parser.add_argument("--json", type=pathlib.Path, default=RESULTS / "h200.json", metavar="FILE", help="the results")
     parser.add_argument("--out", type=pathlib.Path, metavar="FOLDER", help="where page and plots go; other pages stay")
@@ -702,7 +713,7 @@ def main():
         stale = [path for path, text in texts.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
         kinds = [f"{kind}-{family}" for family, _ in results.families() for kind in ("throughput", "ratio")]
         plots = [folder / f"plots/{name}.svg" for name in ["ratios", "lorenz", *kinds]]
-        stale += [path for path in plots if not path.exists()]
+        stale += [path for path in plots if not path.exists() or results.hash not in path.read_text(encoding="utf-8")]
         if stale:
             names = ", ".join(str(path.relative_to(ROOT)) for path in stale)
             sys.exit(f"not what the results say: {names}; python3 benches/report.py writes them")
@@ -711,7 +722,7 @@ def main():
         path.write_text(text, encoding="utf-8")
     if arguments.text:
         return
-    plots = Plots(pyplot(), folder / "plots")
+    plots = Plots(pyplot(), folder / "plots", results.hash)
     for family, names in results.families():
         throughput(plots, results, family, names)
         ratio(plots, results, family, names)
