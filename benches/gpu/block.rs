@@ -38,18 +38,18 @@ pub(crate) fn run(device: &Device, options: &Options, report: &mut Report) -> Re
         )*};
     }
     rows! {
-        "reduce to first" reduce_to_first ["reduce_to_first"] f32 4, |_: u32| 0.0, float, near;
-        "reduce to first" reduce_to_first ["reduce_to_first"] f32 8, |_: u32| 0.0, float, near;
-        "reduce to first" reduce_to_first ["reduce_to_first"] i32 4, |_: u32| 0, integer, same;
-        "reduce to first" reduce_to_first ["reduce_to_first"] i32 8, |_: u32| 0, integer, same;
-        "reduce to all" reduce ["reduce"] f32 4, |_: u32| 0.0, float, near;
-        "reduce to all" reduce ["reduce"] f32 8, |_: u32| 0.0, float, near;
-        "reduce to all" reduce ["reduce"] i32 4, |_: u32| 0, integer, same;
-        "reduce to all" reduce ["reduce"] i32 8, |_: u32| 0, integer, same;
-        "scan" scan ["scan_raking" "scan_warps"] f32 4, |tile: u32| 1.0 / tile as f32, float, near;
-        "scan" scan ["scan_raking" "scan_warps"] f32 8, |tile: u32| 1.0 / tile as f32, float, near;
-        "scan" scan ["scan_raking" "scan_warps"] i32 4, |_: u32| 3, integer, same;
-        "scan" scan ["scan_raking" "scan_warps"] i32 8, |_: u32| 3, integer, same;
+        "reduce to first" reduce_to_first ["reduce_to_first_warps" "reduce_to_first_raking" "reduce_to_first_commutative"] f32 4, |_: u32| 0.0, float, near;
+        "reduce to first" reduce_to_first ["reduce_to_first_warps" "reduce_to_first_raking" "reduce_to_first_commutative"] f32 8, |_: u32| 0.0, float, near;
+        "reduce to first" reduce_to_first ["reduce_to_first_warps" "reduce_to_first_raking" "reduce_to_first_commutative"] i32 4, |_: u32| 0, integer, same;
+        "reduce to first" reduce_to_first ["reduce_to_first_warps" "reduce_to_first_raking" "reduce_to_first_commutative"] i32 8, |_: u32| 0, integer, same;
+        "reduce to all" reduce ["reduce_warps" "reduce_raking" "reduce_commutative"] f32 4, |_: u32| 0.0, float, near;
+        "reduce to all" reduce ["reduce_warps" "reduce_raking" "reduce_commutative"] f32 8, |_: u32| 0.0, float, near;
+        "reduce to all" reduce ["reduce_warps" "reduce_raking" "reduce_commutative"] i32 4, |_: u32| 0, integer, same;
+        "reduce to all" reduce ["reduce_warps" "reduce_raking" "reduce_commutative"] i32 8, |_: u32| 0, integer, same;
+        "scan" scan ["scan_warps" "scan_raking" "scan_memoize"] f32 4, |tile: u32| 1.0 / tile as f32, float, near;
+        "scan" scan ["scan_warps" "scan_raking" "scan_memoize"] f32 8, |tile: u32| 1.0 / tile as f32, float, near;
+        "scan" scan ["scan_warps" "scan_raking" "scan_memoize"] i32 4, |_: u32| 3, integer, same;
+        "scan" scan ["scan_warps" "scan_raking" "scan_memoize"] i32 8, |_: u32| 3, integer, same;
     }
     Ok(())
 }
@@ -67,31 +67,31 @@ fn row<T: Number>(
 ) -> Result<()> {
     let x = stream.buffer_from(&(0..LEN).map(value).collect::<Vec<T>>())?;
     let mut ours = stream.buffer_zeroed::<T>(LEN)?;
-    let theirs = stream.buffer_zeroed::<T>(LEN)?;
+    let outs: Vec<Buffer<T>> = peers.iter().map(|_| stream.buffer_zeroed(LEN)).collect::<Result<_>>()?;
     stream.synchronize()?;
 
-    let mut times = Vec::new();
-    let mut ms = f64::INFINITY;
     let raw = stream.as_raw();
-    for peer in peers {
-        let mut run_ours = || launch(stream, &x, &mut ours);
-        let mut run_peer = || {
-            peer(ROUNDS, factor, x.address(), theirs.address(), LEN, raw);
+    let mut run_ours = || launch(stream, &x, &mut ours);
+    let runs = peers.iter().zip(&outs).map(|(peer, out)| {
+        let (x, out) = (x.address(), out.address());
+        move || {
+            peer(ROUNDS, factor, x, out, LEN, raw);
             Ok(())
-        };
-        let pair = compare(stream, &mut [&mut run_ours, &mut run_peer])?;
-        ms = ms.min(pair[0]);
-        times.push(pair[1]);
-        let (a, b) = (ours.to_vec()?, theirs.to_vec()?);
-        for i in 0..LEN {
-            assert!(equal(a[i], b[i]), "{name}: CUB disagrees at {i}");
+        }
+    });
+    let mut runs: Vec<_> = runs.collect();
+    let mut contenders: Vec<&mut dyn FnMut() -> Result<()>> = vec![&mut run_ours];
+    contenders.extend(runs.iter_mut().map(|run| run as &mut dyn FnMut() -> Result<()>));
+    let times = compare(stream, &mut contenders)?;
+    let found = ours.to_vec()?;
+    for out in &outs {
+        if let Some(at) = found.iter().zip(out.to_vec()?).position(|(&a, b)| !equal(a, b)) {
+            report.failure(format!("{name}: CUB disagrees at {at}"));
         }
     }
-    if peers.is_empty() {
-        ms = compare(stream, &mut [&mut || launch(stream, &x, &mut ours)])?[0];
-    }
+    let ms = times[0];
     let mut values = vec![("ms", ms), ("items/ns", LEN as f64 * f64::from(ROUNDS) / ms / 1e6)];
-    let best = times.into_iter().fold(f64::INFINITY, f64::min);
+    let best = times[1..].iter().copied().fold(f64::INFINITY, f64::min);
     if best.is_finite() {
         values.extend([("CUB ms", best), ("ratio to CUB", best / ms)]);
     }

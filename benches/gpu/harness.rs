@@ -18,6 +18,22 @@ const ROW: f64 = 300.0;
 /// Milliseconds for one sample of long launches.
 const SAMPLE: f64 = 8.0;
 
+/// The groups of rows.
+const GROUPS: [&str; 12] = [
+    "launch",
+    "algorithms",
+    "elementwise",
+    "block_sort",
+    "block",
+    "rows",
+    "expressions",
+    "stencils",
+    "sparse",
+    "fourier",
+    "split",
+    "tune",
+];
+
 /// The command line.
 pub(crate) struct Options {
     pub(crate) peers: Option<String>,
@@ -68,9 +84,17 @@ impl Options {
                 "--bench" => {} // from cargo
                 other => panic!(
                     "unknown argument {other}: --peers FILE, --torch FILE, --json FILE, --tuning FILE, --commit HASH, --log2 N, \
-                     --emulate, --only launch,algorithms,elementwise,block_sort,block,rows,expressions,stencils,sparse,fourier,split,tune, --rows NAMES"
+                     --emulate, --only {}, --rows NAMES",
+                    GROUPS.join(",")
                 ),
             }
+        }
+        for group in &options.only {
+            assert!(
+                GROUPS.contains(&group.as_str()),
+                "--only {group}: there is no such group; there are {}",
+                GROUPS.join(",")
+            );
         }
         if options.emulate && !options.tunes() {
             options.only = vec!["algorithms".into()];
@@ -96,15 +120,17 @@ impl Options {
 
 pub(crate) fn median(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
+    let middle = times.len() / 2;
+    if times.len() % 2 == 1 { times[middle] } else { (times[middle - 1] + times[middle]) / 2.0 }
 }
 
-/// Device time of one run of each contender in milliseconds: medians over samples that are taken in turn. Two runs of each go
-/// before, of which the second says how many samples there is time for, and how many launches each has. A sample of short launches
-/// begins with one that is not timed, which leaves its own data in the caches, and not those of the contender before.
+/// The time of one run of each contender in milliseconds, between two events on the stream: medians over samples that are taken in turn.
+/// Two runs of each go before, of which the second says how many samples there is time for, and how many launches each has. A sample
+/// begins with a run that is not timed, which leaves its own data in the caches, and not those of the contender before, and keeps the
+/// device busy until the first timed launch comes. Only runs as long as a sample have none: it would change nothing.
 pub(crate) fn compare(stream: &Stream, contenders: &mut [&mut dyn FnMut() -> Result<()>]) -> Result<Vec<f64>> {
     let sample = |run: &mut dyn FnMut() -> Result<()>, batch: f64| -> Result<f64> {
-        if batch == BATCH {
+        if batch > 1.0 {
             run()?;
         }
         let start = stream.record()?;
@@ -130,6 +156,18 @@ pub(crate) fn compare(stream: &Stream, contenders: &mut [&mut dyn FnMut() -> Res
         }
     }
     Ok(times.into_iter().map(median).collect())
+}
+
+/// The least of each label's times, in the order in which the labels come first: a library has several ways to do the same.
+pub(crate) fn least_by_label<'l>(times: impl IntoIterator<Item = (&'l str, f64)>) -> Vec<(&'l str, f64)> {
+    let mut least: Vec<(&str, f64)> = Vec::new();
+    for (label, time) in times {
+        match least.iter_mut().find(|(known, _)| *known == label) {
+            Some((_, known)) => *known = known.min(time),
+            None => least.push((label, time)),
+        }
+    }
+    least
 }
 
 /// As [`compare`], of ours and then of peers, by their names. What runs a peer returns CUDA's error.
@@ -160,6 +198,8 @@ pub(crate) struct Report {
     rows: Vec<String>,
     /// PyTorch's times in milliseconds by the names of rows, as long as no row has taken them.
     torch: serde_json::Map<String, serde_json::Value>,
+    /// Why rows have no time of a peer: reasons by the peers' columns, by the rows' names or "every row".
+    missing: serde_json::Map<String, serde_json::Value>,
     failures: Vec<String>,
 }
 
@@ -181,6 +221,7 @@ impl Report {
             .into(),
             rows: Vec::new(),
             torch: serde_json::Map::new(),
+            missing: serde_json::Map::new(),
             failures: Vec::new(),
         };
         if let Some(path) = &options.torch {
@@ -188,7 +229,25 @@ impl Report {
             let torch: serde_json::Value =
                 serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}"));
             report.about("PyTorch", torch["torch"].as_str().unwrap_or("of an unknown version"));
+            if let Some(version) = torch["cupy"].as_str() {
+                report.about("CuPy", version);
+            }
             report.torch = torch["rows"].as_object().cloned().unwrap_or_default();
+            report.missing = torch["missing"].as_object().cloned().unwrap_or_default();
+            let failed = torch["failures"].as_array().into_iter().flatten().filter_map(|what| what.as_str());
+            report.failures.extend(failed.map(|what| format!("PyTorch, {what}")));
+        }
+        let mut without = serde_json::Map::new();
+        for (given, option, columns) in [
+            (options.torch.is_some(), "--torch", &["torch", "torch compiled", "CuPy"][..]),
+            (options.peers.is_some(), "--peers", &["CUB", "Thrust", "CUDA", "tiled", "cuSPARSE", "cuFFT"][..]),
+        ] {
+            if !given {
+                without.extend(columns.iter().map(|column| ((*column).to_owned(), format!("no {option}").into())));
+            }
+        }
+        if !without.is_empty() {
+            report.missing.insert("every row".into(), without.into());
         }
         report
     }
@@ -244,17 +303,27 @@ impl Report {
 
     /// Writes the results, and says whether all were right.
     pub(crate) fn finish(self, options: &Options) -> bool {
-        let Self { about, rows, torch, failures } = self;
+        let Self { about, rows, torch, missing, mut failures } = self;
+        for beginning in &options.rows {
+            if !rows.iter().any(|row| row.starts_with(&format!("{{\"name\": \"{beginning}"))) {
+                failures.push(format!("--rows {beginning}: there is no such row"));
+            }
+        }
         if !torch.is_empty() {
             println!("PyTorch's rows without one here: {}", torch.keys().cloned().collect::<Vec<_>>().join(", "));
         }
         if let Some(path) = &options.json {
             let about: String = about.iter().map(|(name, text)| format!("  \"{name}\": \"{text}\",\n")).collect();
-            let json = format!("{{\n{about}  \"rows\": [\n    {}\n  ]\n}}\n", rows.join(",\n    "));
+            let failed = serde_json::to_string(&failures).expect("texts");
+            let missing = serde_json::to_string(&missing).expect("texts");
+            let rows = rows.join(",\n    ");
+            let json = format!(
+                "{{\n{about}  \"failures\": {failed},\n  \"missing\": {missing},\n  \"rows\": [\n    {rows}\n  ]\n}}\n"
+            );
             std::fs::write(path, json).unwrap_or_else(|error| panic!("{path}: {error}"));
         }
         if !failures.is_empty() {
-            println!("{} results are wrong:\n    {}", failures.len(), failures.join("\n    "));
+            println!("{} failures:\n    {}", failures.len(), failures.join("\n    "));
         }
         failures.is_empty()
     }

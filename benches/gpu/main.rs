@@ -8,8 +8,8 @@
 //!
 //! CUB, Thrust, cuSPARSE and cuFFT are a shared library (`benches/peers/*.cu`), so that all run in one process, on the same data, one sample
 //! after the other; PyTorch's times are another process's (`benches/peers/torch_peers.py`). A sample is one or several launches
-//! between two events; the figures are medians over the samples. Every result is checked, those of the peers in this process
-//! too, and a wrong one ends the program with an error, after all rows. `--log2` is the largest size; `--rows`
+//! between two events; the figures are medians over the samples. Every result is checked, large ones in parts, those of the
+//! peers in this process too, and a wrong one ends the program with an error, after all rows. `--log2` is the largest size; `--rows`
 //! names beginnings of the names of the algorithms' rows to measure.
 //!
 //! `split` needs two GPUs, and measures several beside one.

@@ -120,9 +120,20 @@ impl Bench<'_> {
             let residual = f - points();
             (&residual * &residual).sum()
         };
+        let name = format!("stencil, norm of a residual of 5 points, f32 {side}x{side}");
+        // By an array of the residual, whose squares are summed in `f64`.
+        let expected = Tensor::<f64>::zeros(&self.stream, [])?;
+        y.assign(f - points())?;
+        (y.cast::<f64>() * y.cast::<f64>()).sum().assign_to(&expected)?;
+        norm.assign_to(&total)?;
+        let (found, expected) = (f64::from(total.item()?), expected.item()?);
+        if (found - expected).abs() > 1e-4 * expected {
+            self.report.failure(format!("{name}, ours: {found} instead of {expected}"));
+            return Ok(());
+        }
         let times = compare(&self.stream.clone(), &mut [&mut || norm.assign_to(&total), &mut || y.assign(x)])?;
         self.report.row(
-            &format!("stencil, norm of a residual of 5 points, f32 {side}x{side}"),
+            &name,
             &[("ms", times[0]), ("GB/s", 8.0 * x.len() as f64 / times[0] / 1e6), ("of copy", times[1] / times[0])],
         );
         Ok(())

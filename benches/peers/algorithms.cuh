@@ -1,6 +1,7 @@
 // What CUB's and Thrust's algorithms over whole buffers have in common: how they are called from benches/gpu/peers.rs.
 //
-// A function is named after who made it, the algorithm and its types, and is given the buffers in an array, inputs before outputs,
+// A function is named after who made it (`cub_other` is another one of CUB's for the same, of which the faster one counts), the
+// algorithm and its types, and is given the buffers in an array, inputs before outputs,
 // with numbers among them where an algorithm has some. CUB's temporary memory is the caller's, who asks for its size with a null
 // pointer. Thrust takes its own in each call, and returns a result to the host where its interface says so: to what the last
 // buffer points to.
@@ -16,12 +17,18 @@
   extern "C" __attribute__((visibility("default"))) int name(void *storage, size_t *bytes, void *const *buffers,       \
                                                              size_t n, void *queue)
 
-// A call that returns CUDA's error.
+// A call that returns CUDA's error. The count is an `int`, as most programs have it: with 64 bits, some of CUB's kernels are slower.
 #define CUB(name, ...)                                                                                                 \
   PEER(cub_##name) {                                                                                                   \
-    auto stream = static_cast<cudaStream_t>(queue);                                                                    \
-    return __VA_ARGS__;                                                                                                \
+    if (n > INT32_MAX)                                                                                                 \
+      return cudaErrorInvalidValue;                                                                                    \
+    return [&](int n, cudaStream_t stream) -> int { return __VA_ARGS__; }(static_cast<int>(n),                         \
+                                                                          static_cast<cudaStream_t>(queue));           \
   }
+
+// The same of a transformation, which takes no temporary memory.
+#define CUB_TRANSFORM(name, ...)                                                                                       \
+  CUB(name, storage == nullptr ? (*bytes = 0, cudaSuccess) : cub::DeviceTransform::Transform(__VA_ARGS__, stream))
 
 // Statements that throw their errors.
 #define THRUST(name, ...)                                                                                              \

@@ -2,6 +2,8 @@
 // kernel written by hand.
 #include "algorithms.cuh"
 
+#include <cuda/iterator>
+#include <cuda/std/functional>
 #include <cuda/std/tuple>
 #include <thrust/tuple.h>
 #include <thrust/device_vector.h>
@@ -19,6 +21,12 @@ struct Fused5 {
 struct Fused9 {
   __device__ float operator()(float b, float c, float d, float e, float f, float g, float h, float k) const {
     return (b + c * d + sinf(e) * f + 10.0f) - g * h / (k + 1.0f);
+  }
+};
+
+struct Product {
+  template <class Pair> __host__ __device__ float operator()(Pair pair) const {
+    return cuda::std::get<0>(pair) * cuda::std::get<1>(pair);
   }
 };
 
@@ -102,21 +110,16 @@ template <class Policy> void lorenz_by_thrust(Policy policy, const double *r, do
 THRUST(lorenz, double *state[3] = {OUT(double, 1), OUT(double, 2), OUT(double, 3)};
        lorenz_by_thrust(policy, IN(double, 0), state, n))
 
-CUB(expression_2, storage == nullptr
-                      ? (*bytes = 0, cudaSuccess)
-                      : cub::DeviceTransform::Transform(cuda::std::make_tuple(IN(float, 0), IN(float, 1)), OUT(float, 2), n,
-                                                        Plus{}, stream))
-CUB(expression_5, storage == nullptr
-                      ? (*bytes = 0, cudaSuccess)
-                      : cub::DeviceTransform::Transform(
-                            cuda::std::make_tuple(IN(float, 0), IN(float, 1), IN(float, 2), IN(float, 3), IN(float, 4)),
-                            OUT(float, 5), n, Fused5{}, stream))
-CUB(expression_9, storage == nullptr
-                      ? (*bytes = 0, cudaSuccess)
-                      : cub::DeviceTransform::Transform(
-                            cuda::std::make_tuple(IN(float, 0), IN(float, 1), IN(float, 2), IN(float, 3), IN(float, 4),
-                                                  IN(float, 5), IN(float, 6), IN(float, 7)),
-                            OUT(float, 8), n, Fused9{}, stream))
+CUB_TRANSFORM(expression_2, cuda::std::make_tuple(IN(float, 0), IN(float, 1)), OUT(float, 2), n, Plus{})
+CUB_TRANSFORM(expression_5, cuda::std::make_tuple(IN(float, 0), IN(float, 1), IN(float, 2), IN(float, 3), IN(float, 4)),
+              OUT(float, 5), n, Fused5{})
+CUB_TRANSFORM(expression_9,
+              cuda::std::make_tuple(IN(float, 0), IN(float, 1), IN(float, 2), IN(float, 3), IN(float, 4), IN(float, 5),
+                                    IN(float, 6), IN(float, 7)),
+              OUT(float, 8), n, Fused9{})
+
+CUB(dot_f32, cub::DeviceReduce::TransformReduce(storage, *bytes, cuda::zip_iterator(IN(float, 0), IN(float, 1)), OUT(float, 2), n,
+                                                cuda::std::plus<>{}, Product{}, 0.0f, stream))
 
 PEER(cuda_lorenz) {
   if (storage == nullptr)

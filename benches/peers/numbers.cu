@@ -21,14 +21,9 @@ template <class T> T value_of(intptr_t number) { return static_cast<T>(static_ca
 
 // For elements of type `T`, which are added up in type `S`.
 #define NUMBERS(name, T, S)                                                                                            \
-  CUB(transform_##name, storage == nullptr ? (*bytes = 0, cudaSuccess)                                                 \
-                                           : cub::DeviceTransform::Transform(                                          \
-                                                 cuda::std::make_tuple(IN(T, 0), IN(T, 1)), OUT(T, 2), n, Plus{},      \
-                                                 stream))                                                              \
+  CUB_TRANSFORM(transform_##name, cuda::std::make_tuple(IN(T, 0), IN(T, 1)), OUT(T, 2), n, Plus{})                     \
   THRUST(transform_##name, thrust::transform(policy, IN(T, 0), IN(T, 0) + n, IN(T, 1), OUT(T, 2), Plus{}))             \
-  CUB(fill_##name, storage == nullptr ? (*bytes = 0, cudaSuccess)                                                      \
-                                      : cub::DeviceTransform::Transform(cuda::std::tuple<>{}, OUT(T, 0), n,            \
-                                                                        Value<T>{value_of<T>(NUMBER(1))}, stream))     \
+  CUB_TRANSFORM(fill_##name, cuda::std::tuple<>{}, OUT(T, 0), n, Value<T>{value_of<T>(NUMBER(1))})                     \
   THRUST(fill_##name, thrust::fill(policy, OUT(T, 0), OUT(T, 0) + n, value_of<T>(NUMBER(1))))                          \
   CUB(reduce_##name,                                                                                                   \
       cub::DeviceReduce::Reduce(storage, *bytes, IN(T, 0), OUT(S, 1), n, cuda::std::plus<S>{}, S(0), stream))          \

@@ -18,9 +18,10 @@ template <class T> int transform_add(const void *x, const void *y, void *out, si
 }
 
 // Collectives of a block, round after round on the same items; the kernels are those of `benches/gpu/kernels/block.rs`.
-template <class T, int THREADS, int ITEMS> __global__ __launch_bounds__(THREADS) void
+template <class T, int THREADS, int ITEMS, cub::BlockReduceAlgorithm ALGORITHM>
+__global__ __launch_bounds__(THREADS, 2048 / THREADS) void
 block_reduce_to_first(unsigned rounds, T zero, const T *x, T *out) {
-  using Reduce = cub::BlockReduce<T, THREADS>;
+  using Reduce = cub::BlockReduce<T, THREADS, ALGORITHM>;
   __shared__ typename Reduce::TempStorage storage;
   size_t start = size_t(blockIdx.x) * THREADS * ITEMS;
   T items[ITEMS], total = 0;
@@ -36,9 +37,10 @@ block_reduce_to_first(unsigned rounds, T zero, const T *x, T *out) {
   cub::StoreDirectBlockedVectorized(threadIdx.x, out + start, items);
 }
 
-template <class T, int THREADS, int ITEMS> __global__ __launch_bounds__(THREADS) void
+template <class T, int THREADS, int ITEMS, cub::BlockReduceAlgorithm ALGORITHM>
+__global__ __launch_bounds__(THREADS, 2048 / THREADS) void
 block_reduce(unsigned rounds, T zero, const T *x, T *out) {
-  using Reduce = cub::BlockReduce<T, THREADS>;
+  using Reduce = cub::BlockReduce<T, THREADS, ALGORITHM>;
   __shared__ typename Reduce::TempStorage storage;
   __shared__ T result;
   size_t start = size_t(blockIdx.x) * THREADS * ITEMS;
@@ -57,7 +59,7 @@ block_reduce(unsigned rounds, T zero, const T *x, T *out) {
 }
 
 template <class T, int THREADS, int ITEMS, cub::BlockScanAlgorithm ALGORITHM>
-__global__ __launch_bounds__(THREADS) void block_scan(unsigned rounds, T scale, const T *x, T *out) {
+__global__ __launch_bounds__(THREADS, 2048 / THREADS) void block_scan(unsigned rounds, T scale, const T *x, T *out) {
   using Scan = cub::BlockScan<T, THREADS, ALGORITHM>;
   __shared__ typename Scan::TempStorage storage;
   size_t start = size_t(blockIdx.x) * THREADS * ITEMS;
@@ -95,11 +97,19 @@ TRANSFORM(bf16, __nv_bfloat16)
         rounds, factor, static_cast<const type *>(x), static_cast<type *>(out));                                       \
     return cudaGetLastError();                                                                                         \
   }
+#define REDUCE(kind, algorithm, name, type, threads, items)                                                            \
+  BLOCK_KERNEL(reduce_to_first_##kind, name, type, threads, items,                                                     \
+               block_reduce_to_first<type, threads, items, cub::algorithm>)                                            \
+  BLOCK_KERNEL(reduce_##kind, name, type, threads, items, block_reduce<type, threads, items, cub::algorithm>)
+#define SCAN(kind, algorithm, name, type, threads, items)                                                              \
+  BLOCK_KERNEL(scan_##kind, name, type, threads, items, block_scan<type, threads, items, cub::algorithm>)
 #define BLOCK(name, type, threads, items)                                                                              \
-  BLOCK_KERNEL(reduce_to_first, name, type, threads, items, block_reduce_to_first<type, threads, items>)               \
-  BLOCK_KERNEL(reduce, name, type, threads, items, block_reduce<type, threads, items>)                                 \
-  BLOCK_KERNEL(scan_raking, name, type, threads, items, block_scan<type, threads, items, cub::BLOCK_SCAN_RAKING>)      \
-  BLOCK_KERNEL(scan_warps, name, type, threads, items, block_scan<type, threads, items, cub::BLOCK_SCAN_WARP_SCANS>)
+  REDUCE(warps, BLOCK_REDUCE_WARP_REDUCTIONS, name, type, threads, items)                                              \
+  REDUCE(raking, BLOCK_REDUCE_RAKING, name, type, threads, items)                                                      \
+  REDUCE(commutative, BLOCK_REDUCE_RAKING_COMMUTATIVE_ONLY, name, type, threads, items)                                \
+  SCAN(warps, BLOCK_SCAN_WARP_SCANS, name, type, threads, items)                                                       \
+  SCAN(raking, BLOCK_SCAN_RAKING, name, type, threads, items)                                                          \
+  SCAN(memoize, BLOCK_SCAN_RAKING_MEMOIZE, name, type, threads, items)
 BLOCK(f32, float, 128, 4)
 BLOCK(f32, float, 128, 8)
 BLOCK(f32, float, 256, 4)

@@ -85,7 +85,7 @@ impl Bench<'_> {
             self.row(
                 case,
                 (n + k) * size_of::<K>(),
-                &[x.address(), out.address()],
+                &[x.address(), out.address(), k as u64],
                 &mut out,
                 |run, out| ours(run, &x, out),
                 |out, _| differs(out.as_slice(), |i| sorted[i / (n / sorted.len())]),

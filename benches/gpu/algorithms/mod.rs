@@ -17,7 +17,7 @@ pub(crate) mod tune;
 use kernel_primitives::algorithms::{Run, Workspace, fill};
 use kernel_primitives::{Buffer, BufferSlice, BufferSliceMut, Device, Element, Result, Stream};
 
-use crate::harness::{Options, Report, compare, compare_with_peers};
+use crate::harness::{Options, Report, compare, compare_with_peers, least_by_label};
 use crate::peers::Peers;
 use inputs::Item;
 
@@ -186,7 +186,7 @@ impl Bench<'_> {
             return Ok(());
         }
         let mut peers = Vec::new();
-        for (library, label) in [("cub", "CUB"), ("thrust", "Thrust")] {
+        for (library, label) in [("cub", "CUB"), ("cub_other", "CUB"), ("thrust", "Thrust")] {
             let Some(library_of) = self.peers else { break };
             let function = format!("{}_{}", case.algorithm, case.types);
             let Some(peer) = library_of.algorithm(library, &function, stream, case.len(), buffers)? else { continue };
@@ -225,12 +225,12 @@ impl Bench<'_> {
             ("GB/s", bandwidth),
             ("of copy", bandwidth / self.copy),
         ];
-        for ((label, _), time) in peers.iter().zip(&times[1..]) {
-            let [ms_key, ratio_key] = match *label {
+        for (label, time) in least_by_label(peers.iter().map(|(label, _)| *label).zip(times[1..].iter().copied())) {
+            let [ms_key, ratio_key] = match label {
                 "CUB" => ["CUB ms", "ratio to CUB"],
                 _ => ["Thrust ms", "ratio to Thrust"],
             };
-            values.extend([(ms_key, *time), (ratio_key, time / ms)]);
+            values.extend([(ms_key, time), (ratio_key, time / ms)]);
         }
         let texts = [("algorithm", case.algorithm), ("types", case.types), ("input", case.input)];
         self.report.row_of(&name, &texts, &values);
