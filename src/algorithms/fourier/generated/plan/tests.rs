@@ -18,6 +18,7 @@ use crate::element::root_of_unity;
 
 #[cfg(feature = "cuda")]
 mod assembly;
+mod measured;
 
 const H100: Limits = Limits { room: Room::H100, cache: 50 << 20 };
 
