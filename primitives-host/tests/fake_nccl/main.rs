@@ -23,7 +23,7 @@ use primitives_host::{
 const LONG: Duration = Duration::from_secs(60);
 
 /// What is to be over, and yet enough for threads to start on a busy machine.
-const SHORT: Duration = Duration::from_secs(5);
+const SHORT: Duration = Duration::from_secs(2);
 
 /// The driver, NCCL, and the turn to use them. There are two devices.
 fn fakes() -> (&'static Fake, &'static Fake, MutexGuard<'static, ()>) {
@@ -222,7 +222,7 @@ fn a_call_that_does_not_end_is_aborted_when_its_time_is_over() {
         // The stream comes to the call, and not past it.
         driver.set("fake_hold_events", 1);
         group.all_reduce(stream, &mut buffer, ReduceOp::Sum).expect("it is enqueued");
-        assert_failure(&error_of(stream), Some(0), "rank 0 has waited in `all_reduce` for 5s");
+        assert_failure(&error_of(stream), Some(0), "rank 0 has waited in `all_reduce` for 2s");
     });
     results.into_iter().for_each(|result| result.expect("a group"));
     assert_eq!(notes(&nccl.log(), 0, 1)[2..], ["abort"]);
@@ -235,7 +235,7 @@ fn a_call_that_waits_inside_nccl_is_aborted_when_its_time_is_over() {
         nccl.set("fake_hold_calls", 1);
         let error = all_reduce(group, stream).expect_err("it is aborted");
         nccl.set("fake_hold_calls", 0);
-        assert_failure(&error, Some(0), "rank 0 has waited in `all_reduce` for 5s");
+        assert_failure(&error, Some(0), "rank 0 has waited in `all_reduce` for 2s");
     });
     results.into_iter().for_each(|result| result.expect("a group"));
     assert_eq!(notes(&nccl.log(), 0, 1)[1..], ["all reduce 4 7 by 0 in place", "abort"]);
@@ -316,7 +316,7 @@ fn members_that_nccl_does_not_connect_are_errors_when_time_is_over() {
     }
     for result in results {
         let error = result.expect_err("NCCL waits");
-        assert!(error.to_string().contains("NCCL has not connected the members within 5s"), "{error}");
+        assert!(error.to_string().contains("NCCL has not connected the members within 2s"), "{error}");
     }
     assert!(start.elapsed() < LONG / 2);
 }
@@ -328,7 +328,7 @@ fn members_whose_first_calls_do_not_end_are_errors_when_time_is_over() {
     let results = members(1, SHORT, false, &|_, _| ());
     nccl.set("fake_hold_calls", 0);
     for result in results {
-        assert_failure(&result.expect_err("NCCL waits"), Some(0), "rank 0 has waited in `Group::new` for 5s");
+        assert_failure(&result.expect_err("NCCL waits"), Some(0), "rank 0 has waited in `Group::new` for 2s");
     }
     assert_eq!(all_notes(&nccl.log(), 0)[1..], ["all reduce 1 1 by 0 in place", "abort"]);
 }
