@@ -196,8 +196,8 @@ fn holds(mut case: Case) -> Result<(), TestCaseError> {
     };
     for (i, (&got, &expected)) in got.iter().zip(&expected).enumerate() {
         let right = with!(result, T => T::of(got).distance(T::of(expected)) == 0);
-        let near = || match (reducer, got, expected) {
-            (Reducer::RoundedSum, Wide::Float(got), Wide::Float(expected)) => near(input, got, expected, &all[i]),
+        let near = || match (reducer, got) {
+            (Reducer::RoundedSum, Wide::Float(got)) => near(input, got, &all[i]),
             _ => false,
         };
         prop_assert!(
@@ -214,21 +214,33 @@ fn holds(mut case: Case) -> Result<(), TestCaseError> {
 }
 
 /// Returns whether a sum is as near as every order of additions leaves it.
-fn near(dtype: DType, got: f64, expected: f64, values: &[Wide]) -> bool {
-    let magnitude: f64 = values.iter().map(|&value| float(value).abs()).sum();
-    let (bits, most) = match dtype {
-        DType::F64 => (53, f64::MAX),
-        // Halves are added in `f32`, and then rounded.
-        _ => (24, f32::MAX.into()),
-    };
-    let last = match dtype {
-        DType::F16 => expected.abs() * 2f64.powi(-11) + 2f64.powi(-25),
-        DType::BF16 => expected.abs() * 2f64.powi(-8) + 2f64.powi(-134),
-        _ => 0.0,
-    };
-    let error = values.len() as f64 * magnitude * 2f64.powi(-bits) + last;
+fn near(dtype: DType, got: f64, values: &[Wide]) -> bool {
+    let values: Vec<f64> = values.iter().map(|&value| float(value)).collect();
+    let magnitude: f64 = values.iter().filter(|value| value.is_finite()).map(|value| value.abs()).sum();
+    // Halves are added in `f32`, and then rounded.
+    let (bits, most) = if dtype == DType::F64 { (53, f64::MAX) } else { (24, f64::from(f32::MAX)) };
+    let sum: f64 = values.iter().sum();
+    let error = values.len() as f64 * magnitude * 2f64.powi(-bits);
+    // Of two sums, the larger one is not rounded to a smaller value.
+    let [least, greatest] =
+        [sum - error, sum + error].map(|sum| float(super::reference::convert(Wide::Float(sum), dtype)));
     // If partial sums may overflow, the result cannot be checked.
-    magnitude > most / 2.0 || (got - expected).abs() <= error || got.is_infinite() && expected.abs() + error > 65_000.0
+    magnitude > most / 2.0 || (least..=greatest).contains(&got)
+}
+
+#[test]
+fn a_sum_is_infinite_only_where_its_type_overflows() {
+    let near = |dtype, got: f64, values: &[f64]| {
+        near(dtype, got, &values.iter().map(|&value| Wide::Float(value)).collect::<Vec<_>>())
+    };
+    for dtype in [DType::F32, DType::F64, DType::BF16] {
+        assert!(!near(dtype, f64::INFINITY, &[70_000.0]) && !near(dtype, f64::NEG_INFINITY, &[70_000.0]), "{dtype}");
+    }
+    // 65 504 is the largest `f16`, and sums below 65 520 are rounded to it.
+    assert!(near(DType::F16, f64::INFINITY, &[65_504.0, 17.0]) && !near(DType::F16, 65_504.0, &[65_504.0, 17.0]));
+    assert!(near(DType::F16, 65_504.0, &[65_504.0, 15.0]) && !near(DType::F16, f64::INFINITY, &[65_504.0, 15.0]));
+    assert!(!near(DType::F16, f64::NEG_INFINITY, &[65_504.0, 17.0]) && !near(DType::F16, 0.0, &[65_504.0, 17.0]));
+    assert!(near(DType::F32, f64::INFINITY, &[f64::INFINITY, 1.0]) && !near(DType::F32, 1.0, &[f64::INFINITY, 1.0]));
 }
 
 fn float(value: Wide) -> f64 {
