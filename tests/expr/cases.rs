@@ -172,9 +172,10 @@ fn vexcl<T: Sample + Floating + Promote<T, Output = T>>() -> Result<()> {
     let (y_data, z_data) = (numbers::<T>(n, 1), numbers::<T>(n, 2));
     let (y, z) = (Tensor::from_slice(&stream, n, &y_data)?, Tensor::from_slice(&stream, n, &z_data)?);
     let x = Tensor::<T>::uninit(&stream, n)?;
-    // This allows a few roundings of values of up to 9.
-    let epsilon = t(1.0).distance(t(1.0 + 0.01)).max(1) as f64;
-    let tolerance = 16.0 * 0.02 / epsilon;
+    // The unit is the largest error of a result of 1 that is rounded once. The largest error is that of `5 sin(y) + z`: 5 times that of the
+    // sine, and those of a product and a sum of up to 9. Sines of halves are computed in `f32`. Those of other types have 2 more units.
+    let unit = 0.5 / t(1.0).distance(t(2.0)) as f64;
+    let tolerance = if T::DTYPE.size() == 2 { 8.0 * unit } else { 20.0 * unit };
     let check = |expected: &dyn Fn(f64, f64, usize) -> f64, what: &str| -> Result<()> {
         for (i, x) in x.to_vec()?.into_iter().enumerate() {
             let expected = expected(y_data[i].float(), z_data[i].float(), i);
