@@ -6,13 +6,14 @@
 
 use std::env;
 use std::hint::black_box;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use primitives_gpu::view::LaunchBounds;
 use primitives_host::__private::{KernelInfo, Launch};
-use primitives_host::{Device, Dims, EmulatorOptions, Result, Stream};
+use primitives_host::{Device, Diagnosis, Dims, EmulatorOptions, Error, KernelFault, Result, Stream};
 
 static KERNEL: KernelInfo = KernelInfo::new("kernel", "kernel", &[], 0, 0, LaunchBounds::NONE);
 
@@ -36,7 +37,9 @@ fn overflow(small: u64) -> Result<()> {
     let (stream, other) = (Device::emulator_with(options).stream()?, Device::emulator().stream()?);
     let launch = Launch::new(&stream, &KERNEL, Dims::new(1, 1));
     // SAFETY: the kernel has no parameters.
-    let _ = unsafe { launch.run(&mut [std::ptr::null_mut()], move |_| _ = black_box(dive(small, &other))) };
+    let done = unsafe { launch.run(&mut [std::ptr::null_mut()], move |_| _ = black_box(dive(small, &other))) };
+    let overflows = |fault: &KernelFault| matches!(fault.diagnosis, Diagnosis::StackOverflow { .. });
+    assert!(matches!(&done, Err(Error::Fault(fault)) if overflows(fault)), "{done:?}");
     Device::emulator().stream()?.buffer_zeroed::<u8>(1).map(drop)
 }
 
@@ -47,13 +50,14 @@ fn a_lane_that_overflows_while_it_makes_a_buffer_keeps_nobody_waiting() -> Resul
         return overflow(small);
     }
     let test = "a_lane_that_overflows_while_it_makes_a_buffer_keeps_nobody_waiting";
+    let mut failed_launches = 0;
     // Each overflows somewhere else.
     for small in 0..24 {
         let mut child = Command::new(env::current_exe().expect("this program"))
             .args(["--exact", test])
             .env(SMALL, small.to_string())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .expect("a child");
         let begin = Instant::now();
@@ -64,6 +68,14 @@ fn a_lane_that_overflows_while_it_makes_a_buffer_keeps_nobody_waiting() -> Resul
             }
             sleep(Duration::from_millis(5));
         }
+        let output = child.wait_with_output().expect("a child");
+        let [said, errors] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+        // A panic ends neither with success nor with a signal.
+        let failed_launch = output.status.success() && said.contains("1 passed");
+        let ended = output.status.signal().is_some() && said.contains("running 1 test");
+        assert!(failed_launch || ended, "{small}: {}\n{said}\n{errors}", output.status);
+        failed_launches += u32::from(failed_launch);
     }
+    assert!(failed_launches > 0, "every child ends before its launch returns");
     Ok(())
 }
