@@ -132,7 +132,10 @@ impl Damage {
 
 /// Returns the number of inputs of a property. `KERNEL_PRIMITIVES_NET_CASES` sets a larger number.
 pub(crate) fn cases(few: u64) -> u64 {
-    std::env::var("KERNEL_PRIMITIVES_NET_CASES").map_or(few, |cases| cases.parse().expect("a number of cases"))
+    let cases =
+        std::env::var("KERNEL_PRIMITIVES_NET_CASES").map_or(few, |cases| cases.parse().expect("a number of cases"));
+    assert!(cases > 0, "KERNEL_PRIMITIVES_NET_CASES is 0, so nothing is tested");
+    cases
 }
 
 /// Returns the number at which the inputs of a test begin. `KERNEL_PRIMITIVES_NET_SEED` sets another number.

@@ -101,7 +101,7 @@ fn a_tuning_file_that_is_none_is_an_error_that_names_it() {
 #[test]
 fn damaged_values_are_an_error_or_open_a_device() {
     use std::os::unix::ffi::OsStringExt;
-    for case in 0..cases(400) / 20 {
+    for case in 0..cases(400).div_ceil(20) {
         let mut damage = Damage::new(seed().wrapping_add(case));
         let mut value = |valid: &[&[u8]]| {
             let mut bytes = damage.damaged(valid, &["gpu:", "emulator", "checked", "auto", "0"]);

@@ -154,8 +154,14 @@ fn seed(test: &str, subject: &str, n: u64) -> u64 {
 
 /// Checks all subjects, each on this number of cases. Fails with a line for each subject for which a case fails.
 fn drive(test: &str, subjects: Vec<Subject>, cases: u64, shape: Shape, check: Check) {
+    assert!(!subjects.is_empty(), "net: {test} has no subjects");
     let lab = Lab::new().expect("a device");
     let only = std::env::var("KERNEL_PRIMITIVES_NET_CASE").ok();
+    if let Some(only) = &only {
+        let is_of = |name: String| only.strip_prefix(&name).is_some_and(|rest| rest.starts_with(" len="));
+        let known = crate::subjects().iter().any(|subject| is_of(subject.name()));
+        assert!(known, "KERNEL_PRIMITIVES_NET_CASE begins with the name of a subject, and not `{only}`");
+    }
     let mut failures = Vec::new();
     for subject in subjects {
         let name = subject.name();
@@ -193,7 +199,9 @@ fn drive(test: &str, subjects: Vec<Subject>, cases: u64, shape: Shape, check: Ch
 }
 
 fn cases() -> u64 {
-    number("KERNEL_PRIMITIVES_NET_CASES", CASES)
+    let cases = number("KERNEL_PRIMITIVES_NET_CASES", CASES);
+    assert!(cases > 0, "KERNEL_PRIMITIVES_NET_CASES is 0, so nothing is tested");
+    cases
 }
 
 fn some_cases() -> u64 {

@@ -43,6 +43,7 @@ pub(crate) fn check_cases<S: Strategy>(
     property: impl Fn(S::Value) -> Result<(), TestCaseError>,
 ) {
     let (cases, seed) = (number("KERNEL_PRIMITIVES_NET_CASES", cases), number("KERNEL_PRIMITIVES_NET_SEED", 1));
+    assert!(cases > 0, "KERNEL_PRIMITIVES_NET_CASES is 0, so nothing is tested");
     let config = Config {
         cases,
         failure_persistence: None,
