@@ -160,7 +160,7 @@ fn compile(case: &Path, library: &Library) -> Compiled {
         let notes = children.iter().map(|note| string(&note["message"]));
         let text = [headline].into_iter().chain(labels).chain(notes).collect::<Vec<_>>().join("\n");
         let primary = spans.iter().filter(|span| span["is_primary"] == true);
-        let lines = primary.filter_map(line_in_case).collect();
+        let lines = primary.filter_map(|span| line_in_case(span, case)).collect();
         compiled.errors.push(Found { lines, text, rendered: string(&message["rendered"]) });
     }
     compiled
@@ -191,13 +191,14 @@ fn string(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Returns the line of a place. If the place is inside a macro of another file, it is the line where the macro is used.
-fn line_in_case(span: &Value) -> Option<u64> {
+/// Returns the line of a place in a case. If the place is inside a macro of another file, it is the line where the macro is used.
+fn line_in_case(span: &Value, case: &Path) -> Option<u64> {
     let outer = &span["expansion"]["span"];
-    if outer.is_null() || string(&span["file_name"]).contains("ui") {
+    let of_case = case.strip_prefix(env!("CARGO_MANIFEST_DIR")).expect("below the root");
+    if outer.is_null() || Path::new(&string(&span["file_name"])).ends_with(of_case) {
         return span["line_start"].as_u64();
     }
-    line_in_case(outer)
+    line_in_case(outer, case)
 }
 
 /// Finds the sources in a folder and in the folders below it.
@@ -210,6 +211,18 @@ fn find_sources(folder: &Path, sources: &mut Vec<PathBuf>) {
             sources.push(path);
         }
     }
+}
+
+#[test]
+fn a_place_in_a_macro_of_another_file_counts_where_it_is_used() {
+    let case = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ui/right_use.rs");
+    let of = |file: &str| {
+        let used = serde_json::json!({ "file_name": case.to_str(), "line_start": 7, "expansion": null });
+        let span = serde_json::json!({ "file_name": file, "line_start": 3, "expansion": { "span": used } });
+        line_in_case(&span, &case)
+    };
+    assert_eq!(of("/builds/louis/primitives/src/lib.rs"), Some(7));
+    assert_eq!([of("tests/ui/right_use.rs"), of(case.to_str().expect("text"))], [Some(3); 2]);
 }
 
 #[test]
