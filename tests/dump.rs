@@ -17,7 +17,8 @@ fn a_dump_has_ptx_and_sass_with_lines_and_the_resources() {
         return;
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dump");
+    // Another run of this test has a folder of its own.
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("dump-{}", std::process::id()));
     let dump = out.join("dump");
     if out.exists() {
         fs::remove_dir_all(&out).expect("nothing is left of an earlier run");
@@ -64,4 +65,5 @@ fn a_dump_has_ptx_and_sass_with_lines_and_the_resources() {
         read(&format!("template::kernels/{kernel}.sm_90.sass"));
         assert!(!dump.join(format!("template::kernels/{kernel}.sm_120.sass")).exists(), "for the report alone");
     }
+    fs::remove_dir_all(&out).expect("of this run");
 }

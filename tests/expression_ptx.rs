@@ -54,7 +54,9 @@ impl Kernels {
             let body = text.split_once(".entry").expect("an entry").1;
             let waits = arch >= 90 && !body.contains("global.nc");
             assert_eq!(text.contains("griddepcontrol.wait;"), waits, "{name} for sm_{arch}");
-            let base = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("expression.{name}.sm_{arch}"));
+            // Another run of this test has files of its own. Those of a failure stay.
+            let base = format!("{}.expression.{name}.sm_{arch}", std::process::id());
+            let base = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(base);
             let (input, cubin) = (base.with_added_extension("ptx"), base.with_added_extension("cubin"));
             std::fs::write(&input, &text).unwrap();
             let output = Command::new(self.tools.ptxas().expect("ptxas"))
@@ -68,6 +70,8 @@ impl Kernels {
             let spills = spills(&report);
             if !output.status.success() || spills.is_empty() || spills.iter().any(|&bytes| bytes > 0) || !check(&text) {
                 self.failures.push(format!("{}: {report}", input.display()));
+            } else {
+                [input, cubin].iter().for_each(|file| std::fs::remove_file(file).unwrap());
             }
         }
         Ok(())

@@ -14,17 +14,16 @@ fn setup() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake/driver.c");
-        let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libfake_cuda.so");
-        // Moved there when it is whole: another run of this test may have the one that is there open.
-        let made = library.with_extension(format!("{}.so", std::process::id()));
+        // Of this process alone: another run of this test may have the same library open.
+        let library = format!("{}_libfake_cuda.so", std::process::id());
+        let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(library);
         let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
         let status = Command::new(compiler)
             .args(["-shared", "-fPIC", "-O1", "-o"])
-            .args([&made, &source])
+            .args([&library, &source])
             .status()
             .expect("a C compiler");
         assert!(status.success());
-        std::fs::rename(&made, &library).expect("in one folder");
         // SAFETY: every test calls this function first, so the other threads of this process are
         // waiting in `get_or_init`, or are the harness, which reads no environment now.
         unsafe { env::set_var(driver::LIBRARY_VARIABLE, &library) };

@@ -79,7 +79,9 @@ fn module(functions: &[&FunctionCode], arch: u32) -> String {
 fn assemble(text: &str, name: &str, arch: u32) -> String {
     static TOOLS: LazyLock<Toolchain> = LazyLock::new(|| Toolchain::find().expect("the tools of the build"));
     let ptxas = TOOLS.ptxas().expect("ptxas");
-    let base = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("functions.{name}.sm_{arch}"));
+    // Another run of this test has files of its own. Those of a failure stay.
+    let base = format!("{}.functions.{name}.sm_{arch}", std::process::id());
+    let base = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(base);
     let (input, cubin) = (base.with_added_extension("ptx"), base.with_added_extension("cubin"));
     std::fs::write(&input, text).unwrap();
     let arch = format!("-arch=sm_{arch}");
@@ -87,6 +89,7 @@ fn assemble(text: &str, name: &str, arch: u32) -> String {
         Command::new(ptxas).args([&arch, "-v"]).arg(&input).arg("-o").arg(&cubin).output().expect("ptxas runs");
     let messages = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{}: {messages}", input.display());
+    [input, cubin].iter().for_each(|file| std::fs::remove_file(file).unwrap());
     messages
 }
 

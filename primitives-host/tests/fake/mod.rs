@@ -17,7 +17,6 @@ pub(crate) fn fake() -> (&'static Fake, MutexGuard<'static, ()>) {
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let fake = FAKE.get_or_init(|| {
-        // Of this test binary alone: another one may run beside it.
         let library = compile("driver.c", concat!(env!("CARGO_CRATE_NAME"), "_libcuda.so"));
         // SAFETY: the other threads of this process wait for this one, or are the harness, which reads no environment now.
         unsafe {
@@ -30,17 +29,15 @@ pub(crate) fn fake() -> (&'static Fake, MutexGuard<'static, ()>) {
     (fake, turn)
 }
 
-/// Compiles one of the sources beside this file to a library of this name.
+/// Compiles one of the sources beside this file to a library whose name ends so.
 pub(crate) fn compile(source: &str, library: &str) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake").join(source);
-    let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(library);
-    // Moved there when it is whole: another run of this test may have the one that is there open.
-    let made = library.with_extension(format!("{}.so", std::process::id()));
+    // Of this process alone: it opens the library twice by its path, and another run would put one of its own there.
+    let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}_{library}", std::process::id()));
     let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
     let arguments = ["-shared", "-fPIC", "-O1", "-pthread", "-o"];
-    let status = Command::new(compiler).args(arguments).args([&made, &source]).status().expect("a C compiler");
+    let status = Command::new(compiler).args(arguments).args([&library, &source]).status().expect("a C compiler");
     assert!(status.success());
-    std::fs::rename(&made, &library).expect("in one folder");
     library
 }
 
