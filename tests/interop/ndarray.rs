@@ -310,10 +310,15 @@ fn a_call_that_would_wait_for_the_view_is_an_error() -> Result<()> {
 fn other_threads_wait_for_the_view() -> Result<()> {
     let x = Tensor::<i32>::zeros(&emulator()?, 3)?;
     let other = x.on(&emulator()?);
+    let (started, has_started) = mpsc::channel();
     let (done, has_ended) = mpsc::channel();
     thread::scope(|scope| {
         x.with_ndarray_mut(|mut view| {
-            scope.spawn(move || done.send(other.add_assign(scalar(1))));
+            scope.spawn(move || {
+                started.send(()).expect("the test waits for it");
+                done.send(other.add_assign(scalar(1)))
+            });
+            has_started.recv().expect("it starts");
             let early = has_ended.recv_timeout(Duration::from_millis(200));
             assert!(early.is_err(), "the other thread has not waited");
             view.fill(10);
