@@ -35,6 +35,31 @@ fn shapes_that_are_none() -> Result<()> {
 }
 
 #[test]
+fn a_shape_counts_its_elements_if_they_can_be_counted() {
+    let elements = |extents: &[usize]| Shape::new(extents).expect("few axes").elements();
+    for extents in [
+        &[] as &[usize],
+        &[7],
+        &[3, 4, 5],
+        &[1 << 31, 1 << 32],
+        &[1 << 32, 1 << 32],
+        &[usize::MAX],
+        &[usize::MAX, 1],
+        &[usize::MAX, 2],
+        &[usize::MAX / 3, 3],
+        &[4, usize::MAX / 3],
+        &[usize::MAX; 2],
+        &[usize::MAX, 0, usize::MAX],
+        &[0, usize::MAX, usize::MAX],
+        &[usize::MAX, usize::MAX, 0],
+    ] {
+        let product: u128 = extents.iter().map(|&extent| extent as u128).product();
+        assert_eq!(elements(extents), usize::try_from(product).ok(), "{extents:?}");
+    }
+    assert_eq!((elements(&[usize::MAX; MAX_RANK]), elements(&[1; MAX_RANK])), (None, Some(1)));
+}
+
+#[test]
 fn views_outside_their_memory() -> Result<()> {
     let stream = stream()?;
     let x = Tensor::from_slice(&stream, [2, 3], &[0i16; 6])?;

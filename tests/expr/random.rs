@@ -117,5 +117,14 @@ fn numbers_do_not_depend_on_how_the_target_lies() -> Result<()> {
     z.assign(uniform_at(&seeds, &index))?;
     let expected: Vec<f32> = (0..35).map(|i| uniform_f32(3 + i / 5, 34 - i)).collect();
     assert_near(&z.to_vec()?, &expected, 0, "by index and seed");
+    let (z, w) = (Tensor::<f32>::zeros(&stream, [7, 5])?, Tensor::<f64>::zeros(&stream, [7, 5])?);
+    z.assign(normal_at(&seeds, &index))?;
+    w.assign(normal_at(&seeds, &index))?;
+    for (i, (narrow, wide)) in (0..).zip(z.to_vec()?.into_iter().zip(w.to_vec()?)) {
+        let expected = box_muller(|at| uniform_f32(3 + i / 5, at).into(), 34 - i);
+        assert!((f64::from(narrow) - expected).abs() < 1.5e-6, "normal f32, element {i}: {narrow}, not {expected}");
+        let expected = box_muller(|at| uniform_f64(3 + i / 5, at), 34 - i);
+        assert!((wide - expected).abs() < 1e-14, "normal f64, element {i}: {wide}, not {expected}");
+    }
     Ok(())
 }

@@ -33,6 +33,21 @@ fn closures_are_operators() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn the_bits_that_are_not_set() -> Result<()> {
+    let stream = stream()?;
+    let flipped = Operator::new("flipped", 1, |x| x[0].not());
+    let x = Memory::from_slice(&stream, &[0, -1, 5, i32::MIN])?;
+    assert_eq!(apply::<i32>(&flipped, 4, &[x])?, [-1, 0, -6, i32::MAX]);
+    let x = Memory::from_slice(&stream, &[0u8, 0xaa, 0xff])?;
+    assert_eq!(apply::<u8>(&flipped, 3, &[x])?, [0xff, 0x55, 0]);
+    let x = Memory::from_slice(&stream, &[true, false])?;
+    assert_eq!(apply::<bool>(&flipped, 2, &[x])?, [false, true]);
+    let desc = TensorDesc::contiguous(DType::F32, 4)?;
+    assert_error(Plan::new(&flipped, &desc, &[desc]), ExpressionErrorKind::BadDtype, &["`not`", "f32"]);
+    Ok(())
+}
+
 /// A closure can keep a value, and use it if the input has another type, or if there is no input.
 #[test]
 fn values_of_another_operator() -> Result<()> {
