@@ -197,6 +197,24 @@ fn what_is_written_is_read_again_as_it_was() -> Result<()> {
 }
 
 #[test]
+fn triplets_keep_their_order() -> Result<()> {
+    let triplets = [(2, 7, 1.5f32), (0, 3, -2.0), (2, 7, 0.5), (1, 0, 4.0)];
+    let mut narrow = Coo::<f32>::new((3, 8))?;
+    let mut wide = Coo::<f32, u64>::new((3, 1 << 40))?;
+    for (row, column, value) in triplets {
+        narrow.push(row, column, value)?;
+        wide.push(row, column << 32, value)?;
+    }
+    assert_eq!((narrow.row_indices(), narrow.column_indices()), (&[2, 0, 2, 1][..], &[7, 3, 7, 0][..]));
+    assert_eq!(wide.row_indices(), [2, 0, 2, 1]);
+    assert_eq!(wide.column_indices(), [7u64 << 32, 3 << 32, 7 << 32, 0]);
+    assert_eq!((narrow.values(), wide.values()), (&[1.5, -2.0, 0.5, 4.0][..], &[1.5, -2.0, 0.5, 4.0][..]));
+    assert!(narrow.iter().eq(triplets));
+    assert!(wide.iter().eq(triplets.map(|(row, column, value)| (row, column << 32, value))));
+    Ok(())
+}
+
+#[test]
 fn triplets_outside_are_not_taken() {
     let mut triplets = Coo::<f32>::new((2, 3)).unwrap();
     triplets.push(1, 2, 1.0).unwrap();
