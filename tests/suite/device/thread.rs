@@ -4,7 +4,7 @@ use kernel_primitives::functor::{Add, Max};
 use kernel_primitives::simt::FaultKind;
 use kernel_primitives::thread::{
     NormalF32, NormalF64, Philox, UniformF32, compare_exchange, elementwise_binary, elementwise_random,
-    elementwise_unary, philox4x32_10,
+    elementwise_unary, last_pow2, philox4x32_10,
 };
 use kernel_primitives::{Device, Diagnosis, Error, Result, UnaryFn, f16};
 
@@ -231,5 +231,15 @@ fn two_items_are_put_in_order_and_equal_ones_stay() {
         let (mut first, mut second) = (a, b);
         compare_exchange(&mut first, &mut second, &|x: (i32, char), y: (i32, char)| x.0 < y.0);
         assert_eq!((first, second), if b.0 < a.0 { (b, a) } else { (a, b) });
+    }
+}
+
+#[test]
+fn the_last_power_of_two_is_the_largest_that_is_not_greater() {
+    let powers: Vec<u32> = (0..32).map(|bit| 1u32 << bit).collect();
+    let near = powers.iter().flat_map(|&power| [power - 1, power, power + 1]);
+    for n in near.chain([100, 1000, 3 << 30, u32::MAX - 1, u32::MAX]) {
+        let expected = powers.iter().copied().rfind(|&power| power <= n);
+        assert_eq!(last_pow2(n), expected.unwrap_or(1), "{n}");
     }
 }
