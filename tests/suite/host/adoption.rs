@@ -2,9 +2,11 @@
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
+use std::sync::Arc;
 
 use kernel_primitives::algorithms::{Run, Workspace, inclusive_scan, reduce};
 use kernel_primitives::functor::{Add, Sum};
+use kernel_primitives::interop::lend;
 use kernel_primitives::simt::{Fault, FaultKind};
 use kernel_primitives::{Buffer, Device, Diagnosis, Error, Result, Stream};
 
@@ -56,6 +58,32 @@ fn the_emulator_adopts_nothing_and_says_what_to_do() -> Result<()> {
         refused(Buffer::<u32>::from_raw_borrowed(&stream, address, 4), "`Stream::buffer_from`");
     }
     assert!(device.as_raw_context().is_null() && stream.as_raw().is_null());
+    Ok(())
+}
+
+#[test]
+fn what_is_lent_comes_back_after_its_last_use() -> Result<()> {
+    let stream = Device::emulator().stream()?;
+    let mut values = vec![1u32, 2, 3];
+    let (address, len) = (values.as_mut_ptr().expose_provenance() as u64, values.len());
+    let (owner, loan) = lend(values);
+    // SAFETY: the memory is that of the vector, which goes with the buffer and which nobody else has.
+    let mut data = unsafe { Buffer::<u32>::from_raw_owned(&stream, address, len, owner)? };
+    let graph = stream.capture(|stream| affine::launch(stream, (1, 32), 2, 1, &mut data))?;
+    let loan = loan.take_back().expect_err("the buffer has it");
+    drop(data);
+    let loan = loan.take_back().expect_err("the graph has it");
+    graph.launch(&stream)?;
+    graph.launch(&stream)?;
+    drop(graph);
+    assert_eq!(loan.take_back().expect("it is over"), [7, 11, 15]);
+    // Without the claim, it is dropped.
+    let value = Arc::new(5);
+    let (owner, loan) = lend(Arc::clone(&value));
+    drop(loan);
+    assert_eq!(Arc::strong_count(&value), 2);
+    drop(owner);
+    assert_eq!(Arc::strong_count(&value), 1);
     Ok(())
 }
 
