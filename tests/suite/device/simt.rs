@@ -69,8 +69,8 @@ fn indices_in_every_block_shape() -> Result<()> {
     indices_are_right((2, 3, 1), (1, 1024, 1))
 }
 
-/// Computes the source lane as PTX's description of `shfl.sync` does, bit by bit.
-fn shuffle_source(mode: u32, lane: u32, operand: u32, width: u32) -> u32 {
+/// Computes the source lane as PTX's description of `shfl.sync` does, bit by bit. There is none outside of the segment.
+fn shuffle_source(mode: u32, lane: u32, operand: u32, width: u32) -> Option<u32> {
     let b = operand & 31;
     let segment_mask = 32 - width;
     let clamp = if mode == 1 { 0 } else { 31 };
@@ -85,7 +85,7 @@ fn shuffle_source(mode: u32, lane: u32, operand: u32, width: u32) -> u32 {
         2 => (lane + b, lane + b <= max_lane),
         _ => (lane ^ b, lane ^ b <= max_lane),
     };
-    if inside { source } else { lane }
+    inside.then_some(source)
 }
 
 /// Shuffles in a block of `block` threads, with all modes, widths and operands.
@@ -110,8 +110,8 @@ fn shuffles_follow_ptx<T: Arbitrary>(
             launch(&stream, block, mode, width, &input, &mut out)?;
             for (i, value) in out.to_vec()?.into_iter().enumerate() {
                 let (operand, thread) = (i / block, i % block);
-                let source =
-                    thread / 32 * 32 + shuffle_source(mode, thread as u32 % 32, operand as u32, width) as usize;
+                let source = shuffle_source(mode, thread as u32 % 32, operand as u32, width);
+                let source = source.map_or(thread, |lane| thread / 32 * 32 + lane as usize);
                 assert_eq!(value, x[source], "mode {mode}, width {width}, operand {operand}, thread {thread}");
             }
         }
@@ -140,6 +140,40 @@ shuffles! {
     shuffles_of_12_bytes_with_floats: Twelve, 32, 33;
     shuffles_of_12_bytes: Triangular, 64, 9;
     shuffles_of_16_bytes: Sixteen, 32, 33;
+}
+
+/// The sources of all lanes of a mask are in the mask, up to a width.
+const MASKS: [(u32, u32); 6] =
+    [(u32::MAX, 32), (0x0000_ffff, 32), (0x0000_0fff, 32), (0xffff_0000, 16), (0x00ff_ff00, 8), (0x0f0f_00f0, 4)];
+
+#[test]
+fn a_lane_of_a_mask_knows_if_a_value_comes_from_below() -> Result<()> {
+    const BLOCK: usize = 64;
+    let stream = stream()?;
+    macro_rules! check {
+        ($($t:ty),*) => {$(
+            let x = values::<$t>(BLOCK, 9);
+            let input = stream.buffer_from(&x)?;
+            for (mask, widest) in MASKS {
+                for width in [1, 2, 4, 8, 16, 32].into_iter().filter(|&width| width <= widest) {
+                    let mut out = stream.buffer_zeroed::<$t>(BLOCK * 40)?;
+                    let mut came = stream.buffer_zeroed::<bool>(BLOCK * 40)?;
+                    let dims = (1u32, BLOCK as u32);
+                    kernels::try_shuffle_up::<$t>::launch(&stream, dims, mask, width, &input, &mut out, &mut came)?;
+                    for (i, found) in out.to_vec()?.into_iter().zip(came.to_vec()?).enumerate() {
+                        let (by, thread) = ((i / BLOCK) as u32, i % BLOCK);
+                        let lane = thread as u32 % 32;
+                        let source = if mask >> lane & 1 == 1 { shuffle_source(1, lane, by, width) } else { None };
+                        let value = x[source.map_or(thread, |lane| thread / 32 * 32 + lane as usize)];
+                        let what = format!("mask {mask:#x}, width {width}, by {by}, thread {thread}");
+                        assert_eq!(found, (value, source.is_some()), "{what}");
+                    }
+                }
+            }
+        )*};
+    }
+    check!(u32, i64, [u8; 3]);
+    Ok(())
 }
 
 #[test]

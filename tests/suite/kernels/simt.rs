@@ -74,6 +74,26 @@ pub fn shuffle<T: Element>(cx: Block, mode: u32, width: u32, x: Global<T>, mut o
     }
 }
 
+/// The lanes of a mask shuffle `x` upwards. Round after round, the distance is 0, 1, 2 and so on. Writes the value that comes, or else the
+/// lane's own value, and whether one comes.
+#[kernel(equal_len(out, came), instantiate(<u32>, <i64>, <[u8; 3]>))]
+pub fn try_shuffle_up<T: Element>(
+    cx: Block,
+    mask: u32,
+    width: u32,
+    x: Global<T>,
+    mut out: GlobalMut<T>,
+    mut came: GlobalMut<bool>,
+) {
+    let value = x[cx.thread_rank() as usize];
+    for (round, i) in cx.items(out.len()).enumerate() {
+        let takes_part = mask >> cx.lane() & 1 == 1;
+        let found = if takes_part { cx.try_shuffle_up(mask, value, round as u32, width) } else { None };
+        out.set(i, found.unwrap_or(value));
+        came.set(i, found.is_some());
+    }
+}
+
 /// Each lane reads the lane that `from` names for it.
 #[kernel]
 pub fn gather_lanes(cx: Block, x: Global<u32>, from: Global<u32>, mut out: GlobalMut<u32>) {
