@@ -1,6 +1,6 @@
 //! Addresses for groups to meet at.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -18,12 +18,13 @@ static FIRST: LazyLock<(TcpListener, u16)> = LazyLock::new(|| {
     (0..BLOCKS).find_map(keep).expect("a block of ports that no other run has")
 });
 
-/// An address that nobody listens at.
+/// An address that nobody listens at. To see this, it does not listen there itself: a process that another test starts at this moment would
+/// keep the port for as long as it has this one's files.
 pub(crate) fn address() -> String {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     loop {
         let port = FIRST.1 + 1 + NEXT.fetch_add(1, Ordering::Relaxed) % (BLOCK - 1);
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+        if TcpStream::connect(("127.0.0.1", port)).is_err() {
             return format!("127.0.0.1:{port}");
         }
     }
