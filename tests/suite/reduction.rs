@@ -1,8 +1,8 @@
 //! Tests reductions with a step before and a step after, on the host and by a block.
 
 use kernel_primitives::functor::{
-    AbsMax, AbsMin, All, Any, ArgMax, ArgMin, CountNonzero, Indexed, L1, L2, LogSumExp, MaxOf, Mean, MinOf, NanSum,
-    PNorm, Prod, Reduction, Sum,
+    AbsMax, AbsMin, Add, All, Any, ArgMax, ArgMin, CountNonzero, FirstPass, Indexed, L1, L2, LastPass, LogSumExp,
+    MaxOf, Mean, MinOf, NanSum, PNorm, Prod, ReduceBy, Reduction, Sum,
 };
 use kernel_primitives::{Buffer, Complex, Element, Result, Stream, f16};
 
@@ -65,6 +65,14 @@ fn reductions_of_nothing_are_their_identities() {
     assert!(Mean.of(&none).is_nan());
     assert_eq!((MinOf.of(&[] as &[u8]), MaxOf.of(&[] as &[i16])), (255, i16::MIN));
     assert_eq!((ArgMin.of(&none).index(), ArgMax.of(&none).index()), (u64::MAX, u64::MAX));
+}
+
+#[test]
+fn a_sum_by_an_operator_of_no_items_is_a_positive_zero() {
+    assert_eq!(ReduceBy(Add).of(&[] as &[f32]).to_bits(), 0);
+    assert_eq!(ReduceBy(Add).of(&[-0.0f32]).to_bits(), (-0.0f32).to_bits());
+    let parts = [FirstPass(ReduceBy(Add)).of(&[] as &[f32])];
+    assert_eq!(LastPass::<_, f32>::new(ReduceBy(Add), 0).of(&parts).to_bits(), 0);
 }
 
 #[test]

@@ -33,6 +33,7 @@ use crate::simt::Block;
 /// | [`ArgMin`], [`ArgMax`] | the first of the extreme items, or the first NaN, and its index | the limit, and `u64::MAX` |
 /// | [`Any`], [`All`] | NaN is true | `false`, `true` |
 /// | [`LogSumExp`] | | −∞ |
+/// | [`ReduceBy`] | | [`Reducer::of_none`]: 0 for [`Add`](super::Add) |
 ///
 /// ```
 /// use kernel_primitives::functor::{ArgMax, L2, Mean, Reduction};
@@ -75,6 +76,9 @@ pub trait Reduction<T>: Sized {
     }
 
     /// [`combine`](Reduction::combine) and the identity, for collectives: `block_reduce(cx, shared, value, op.reducer())`.
+    ///
+    /// Where a collective combines no items, as in the first item of an exclusive scan, its result by this operator is the identity. That
+    /// is −0 for sums of floats by [`ReduceBy`]`(Add)`; [`post`](Reduction::post) with a count of 0 makes it +0.
     ///
     /// A reduction such as [`ArgMax`] works for many types. If nothing else determines the type, name it in the call:
     ///
@@ -193,8 +197,8 @@ impl<T: Element, R: Reducer<T>> Reduction<T> for ReduceBy<R> {
     }
     #[inline(always)]
     #[track_caller]
-    fn post(&self, total: T, _: u64) -> T {
-        total
+    fn post(&self, total: T, count: u64) -> T {
+        if count == 0 { self.0.of_none() } else { total }
     }
     #[inline(always)]
     #[track_caller]
