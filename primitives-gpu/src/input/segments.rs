@@ -3,7 +3,7 @@
 use core::mem::offset_of;
 
 use super::{AsSource, Sealed, Source, each};
-use crate::element::{ConvertTo, Integer};
+use crate::element::{ConvertTo, Element, Integer};
 use crate::simt::Block;
 use crate::view::Layout;
 
@@ -19,8 +19,8 @@ pub struct Segments<S> {
 /// Turns segment offsets into keys, so that algorithms by key can run by segment. The key of an index below `len` is the number of offsets
 /// that are not greater than the index: 0 before the first segment, 1 in the segment `offsets[0]..offsets[1]`, and so on.
 ///
-/// `offsets` are integers of any type, which must not decrease; otherwise the keys are unspecified. Keys of 2^32 and more wrap. An item
-/// costs as many reads of offsets as their number has bits, and a vector of items costs hardly more.
+/// `offsets` are integers of any type, also negative ones, which must not decrease; otherwise the keys are unspecified. Keys of 2^32 and
+/// more wrap. An item costs as many reads of offsets as their number has bits, and a vector of items costs hardly more.
 pub fn segments<S>(offsets: S, len: usize) -> Segments<S> {
     Segments { offsets, len }
 }
@@ -44,7 +44,9 @@ impl<S: Source<Item: Integer + ConvertTo<u64>>> Segments<S> {
         while low < high {
             let middle = low + (high - low) / 2;
             // SAFETY: inside, and the caller's contract.
-            let offset = unsafe { self.offsets.item(cx, middle) }.convert();
+            let offset = unsafe { self.offsets.item(cx, middle) };
+            // An offset below 0 is not greater than any index. For unsigned integers, the comparison folds away.
+            let offset: u64 = if offset < <S::Item as Element>::ZERO { 0 } else { offset.convert() };
             if offset <= index {
                 low = middle + 1;
             } else {

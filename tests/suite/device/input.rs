@@ -108,6 +108,24 @@ fn a_permutation_gathers_sanitize() -> Result<()> {
 }
 
 #[test]
+fn offsets_below_zero_come_before_every_index() -> Result<()> {
+    use kernel_primitives::input::{Segments, Span, segments};
+    let stream = stream()?;
+    for (offsets, expected) in
+        [([-2i32, -1, 3], [2, 2, 2, 3, 3]), ([-1, 0, 4], [2, 2, 2, 2, 3]), ([-3, -2, -1], [3; 5])]
+    {
+        let x = stream.buffer_from(&offsets)?;
+        let mut out = stream.buffer_zeroed::<u32>(5)?;
+        kernels::collect::<Segments<Span<i32>>, u32, 4>::launch(&stream, (1, 32), segments(&x, 5), &mut out)?;
+        assert_eq!(out.to_vec()?, expected, "{offsets:?}");
+        let x = stream.buffer_from(&offsets.map(|offset| offset as i8))?;
+        kernels::collect::<Segments<Span<i8>>, u32, 1>::launch(&stream, (1, 32), segments(&x, 5), &mut out)?;
+        assert_eq!(out.to_vec()?, expected, "{offsets:?}");
+    }
+    Ok(())
+}
+
+#[test]
 fn vectors_lie_inside_or_are_none() -> Result<()> {
     let stream = stream()?;
     let x = stream.buffer_from(&(100..164).collect::<Vec<u32>>())?;

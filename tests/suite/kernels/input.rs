@@ -2,7 +2,7 @@
 
 use super::Twelve;
 use kernel_primitives::functor::{OfPair, Square, Sub};
-use kernel_primitives::input::{Constant, Counting, Map, Permutation, Reversed, Source, Span, Strided, Zip};
+use kernel_primitives::input::{Constant, Counting, Map, Permutation, Reversed, Segments, Source, Span, Strided, Zip};
 use kernel_primitives::prelude::*;
 
 /// The differences of two buffers.
@@ -14,7 +14,7 @@ pub type Differences<T> = Map<Zip<Span<T>, Span<T>>, OfPair<Sub>>;
     <Constant<f64>, f64, 2>, <Counting<i32>, i32, 4>, <Counting<u64>, u64, 1>, <Counting<f32>, f32, 4>,
     <Map<Span<f32>, Square>, f32, 4>, <Differences<i32>, i32, 4>, <Permutation<Span<f32>, Span<u32>>, f32, 4>,
     <Permutation<Span<u16>, Reversed<Counting<i64>>>, u16, 8>, <Strided<Span<u16>>, u16, 2>, <Reversed<Span<f32>>, f32, 4>,
-    <Reversed<Strided<Differences<i32>>>, i32, 3>,
+    <Reversed<Strided<Differences<i32>>>, i32, 3>, <Segments<Span<i32>>, u32, 4>, <Segments<Span<i8>>, u32, 1>,
 ))]
 pub fn collect<S: Source<Item = T>, T: Element, const NX: usize>(
     cx: Block,
