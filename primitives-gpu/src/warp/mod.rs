@@ -82,6 +82,8 @@ use crate::simt::{Block, FaultKind, WARP};
 #[inline(always)]
 #[track_caller]
 pub fn warp_broadcast<T: Element>(cx: Block<'_>, value: T, source: u32) -> T {
+    // The shuffle reports lanes that a partial warp lacks. It takes the low five bits of the number.
+    cx.expect_at_most(source as usize, WARP as usize - 1);
     cx.shuffle(cx.warp_mask(), value, source, WARP)
 }
 

@@ -78,7 +78,7 @@ pub fn broadcast<T: Element>(cx: Block, source: u32, x: Global<T>, mut out: Glob
 mod tests {
     use kernel_primitives::functor::{Add, LogicalXor, Max, Min};
     use kernel_primitives::prelude::Each;
-    use kernel_primitives::{Buffer, Complex, Reducer, Result, Stream, bf16, f16};
+    use kernel_primitives::{Buffer, Complex, Device, Reducer, Result, Stream, bf16, f16};
     use proptest::prelude::any;
 
     use crate::families::warp as kernels;
@@ -304,6 +304,19 @@ mod tests {
             for source in [0, 5, 31] {
                 check!(stream, source, u8, Twelve, [Twelve; 3], bool);
             }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_broadcast_from_a_lane_that_no_warp_has_is_a_fault_in_the_emulator() -> Result<()> {
+        let stream = Device::emulator().stream()?;
+        let x = stream.buffer_from(&[7u8; 32])?;
+        for source in [32, 33, u32::MAX] {
+            let mut out = stream.buffer_zeroed::<u8>(32)?;
+            let launched = kernels::broadcast::<u8>::launch(&stream, (1, 32), source, &x, &mut out);
+            let error = launched.and_then(|()| stream.synchronize()).unwrap_err();
+            assert!(error.to_string().contains(&format!("a size of {source}; its limit is 31")), "{error}");
         }
         Ok(())
     }
