@@ -82,6 +82,7 @@ pub unsafe trait KernelParam: Copy + Send + Sync + 'static {
 /// Plain old data that can be stored in device memory and exchanged between lanes.
 ///
 /// The number types, [`Complex`], `bool` and arrays of elements implement it. `#[derive(Element)]` implements it for `#[repr(C)]` structs.
+/// Shared memory, which most collectives of a block use, has elements that are aligned to up to 16 bytes.
 ///
 /// # Safety
 /// The type is `Copy` plain data without padding bytes and without pointers, and all its bytes zero are a valid value,

@@ -295,6 +295,7 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
     /// the numbers are constants, the check is made at compile time.
     #[track_caller]
     pub fn array<T: Copy>(&self, offset: usize, len: usize) -> SharedArray<'k, T> {
+        const { assert!(align_of::<T>() <= 16, "shared memory is aligned to 16 bytes at most") };
         let end = len.saturating_mul(size_of::<T>()).saturating_add(offset);
         if end > S::BYTES || !offset.is_multiple_of(align_of::<T>()) || align_of::<T>() > S::ALIGN {
             self.cx.raise(FaultKind::BadShape, [end as u64, S::BYTES as u64], Location::caller());

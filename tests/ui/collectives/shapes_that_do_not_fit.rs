@@ -62,6 +62,16 @@ fn two_thousand_threads(cx: Block, mut shared: Shared<ExchangeStorage<u8, 2000, 
 }
 //~? a block has 1 to 1024 threads
 
+#[derive(Clone, Copy, Element)]
+#[repr(C, align(32))]
+struct Line([f32; 8]);
+
+#[kernel]
+fn elements_of_whole_lines(cx: Block, mut shared: Shared<ExchangeStorage<Line, 32, 1>>) {
+    let _ = blocked_to_striped(cx, &mut shared, &[Line([0.0; 8])]);
+}
+//~? shared memory is aligned to 16 bytes at most
+
 fn main() -> kernel_primitives::Result<()> {
     let stream = kernel_primitives::Device::emulator().stream()?;
     let x = stream.buffer_from(&[1u32])?;
@@ -72,5 +82,6 @@ fn main() -> kernel_primitives::Result<()> {
     three_items_in_a_network::launch(&stream, (1, 32))?;
     the_first_of_one_item::launch(&stream, (1, 32), &x)?;
     no_items::launch(&stream, (1, 32))?;
-    two_thousand_threads::launch(&stream, (1, 32))
+    two_thousand_threads::launch(&stream, (1, 32))?;
+    elements_of_whole_lines::launch(&stream, (1, 32))
 }
