@@ -11,8 +11,8 @@ pub trait Divide: Arithmetic {
     /// The quotient.
     ///
     /// Floats: IEEE division, correctly rounded, so a division by zero is an infinity or NaN. Integers: truncated; the smallest value
-    /// divided by −1 wraps. Complex numbers: Smith's algorithm, whose intermediate results do not overflow ("Algorithm 116: Complex
-    /// division", 1962).
+    /// divided by −1 wraps. Complex numbers: Smith's algorithm ("Algorithm 116: Complex division", 1962), which squares no part. Its
+    /// intermediate results overflow only if a part is larger than half of the largest number; the quotient can then be NaN.
     ///
     /// # Panics
     /// An integer division by zero is a fault.

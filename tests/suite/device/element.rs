@@ -395,6 +395,17 @@ fn complex_numbers_multiply_divide_and_have_a_length() {
 }
 
 #[test]
+fn complex_numbers_up_to_half_of_the_largest_are_divided_without_overflow() {
+    let (half, one) = (f32::MAX / 2.0, Complex::<f32>::ONE);
+    for (re, im) in [(half, half), (half, -half), (-half, half), (half, 0.0), (0.0, half)] {
+        let x = Complex::new(re, im);
+        assert_eq!(x.divide(x), one, "{x:?}");
+    }
+    let x = Complex::new(f16::from_f32(32752.0), f16::from_f32(-32752.0));
+    assert_eq!(x.divide(x), Complex::new(f16::ONE, f16::ZERO));
+}
+
+#[test]
 fn truth_values_are_ordered() {
     assert_eq!((bool::GREATEST, bool::LEAST), (true, false));
     assert_eq!((true.minimum(false), false.maximum(true), false.less(true)), (false, true, true));
