@@ -148,9 +148,9 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         self.next_tile()
     }
 
-    /// Returns the next tile of a block that had its [first tile](Self::first_tile). A block asks for fewer than 2^32 tiles. If there are
-    /// no more tiles, the result is no tile of the chain. Blocks that are running have all earlier tiles, so a wait for them ends, however
-    /// few blocks of the grid run at a time.
+    /// Returns the next tile of a block that had its [first tile](Self::first_tile). If there are no more tiles, the result is no tile of
+    /// the chain. All blocks of the grid together ask fewer than 2^32 times, of which each block asks once in vain. Blocks that are running
+    /// have all earlier tiles, so a wait for them ends, however few blocks of the grid run at a time.
     #[inline(always)]
     #[track_caller]
     pub fn next_tile(&self) -> usize {
