@@ -23,7 +23,8 @@ pub enum FaultKind {
     DivisionByZero = 3,
     /// A view of one shape was used with a tile or a token of another shape. The arguments are the requested end and the length.
     TileOutOfBounds = 4,
-    /// A collective was called in a block that it does not support. The arguments are the requested size and the limit.
+    /// A collective was called in a block that it does not support. The arguments are the requested size, and the limit or the only size
+    /// that it takes.
     BadShape = 5,
     /// A fault that the kernel's author raised. The first argument is the author's code.
     User = 6,
@@ -69,6 +70,10 @@ impl core::fmt::Display for Fault {
             FaultKind::DivisionByZero => write!(f, "integer division by zero"),
             FaultKind::TileOutOfBounds => {
                 write!(f, "the tile ends at element {a}, but the view has {b} elements")
+            }
+            // Some collectives take exactly one size.
+            FaultKind::BadShape if a > 0 && a <= b => {
+                write!(f, "a collective was asked for a size of {a}; it is for {b}")
             }
             FaultKind::BadShape => write!(f, "a collective was asked for a size of {a}; its limit is {b}"),
             FaultKind::OtherShape => {

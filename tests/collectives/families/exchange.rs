@@ -243,7 +243,7 @@ mod tests {
         let mut out = stream.buffer_zeroed(512)?;
         let launched = kernels::exchanged::<f32, 128, 4>::launch(&stream, (1, 96), &x, &ranks, &mut out);
         let error = launched.and_then(|()| stream.synchronize()).unwrap_err();
-        assert!(error.to_string().contains("a size of 96; its limit is 128"), "{error}");
+        assert!(error.to_string().contains("a size of 96; it is for 128"), "{error}");
         Ok(())
     }
 
