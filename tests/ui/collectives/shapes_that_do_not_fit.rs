@@ -1,8 +1,8 @@
 //! Shapes that no block can have.
 
 use kernel_primitives::block::{
-    ExchangeStorage, MergeSortStorage, RadixSortStorage, ReduceStorage, SortStorage, TopKStorage, block_merge_sort,
-    block_radix_sort, block_reduce_items, block_sort, block_top_k_of, blocked_to_striped,
+    ExchangeStorage, MergeSortStorage, RadixSortStorage, ReduceStorage, ScanStorage, SortStorage, TopKStorage,
+    block_merge_sort, block_radix_sort, block_reduce_items, block_sort, block_top_k_of, blocked_to_striped, cumsum,
 };
 use kernel_primitives::functor::Less;
 use kernel_primitives::prelude::*;
@@ -57,6 +57,12 @@ fn no_items(cx: Block, mut shared: Shared<ReduceStorage<f32>>) {
 //~? a collective has at least one item a thread
 
 #[kernel]
+fn sums_of_no_items(cx: Block, mut shared: Shared<ScanStorage<[u32; 0]>>) {
+    let _ = cumsum(cx, &mut shared, [0u32; 0], Add);
+}
+//~? cumsum::<u32
+
+#[kernel]
 fn two_thousand_threads(cx: Block, mut shared: Shared<ExchangeStorage<u8, 2000, 1>>) {
     let _ = blocked_to_striped(cx, &mut shared, &[0; 1]);
 }
@@ -82,6 +88,7 @@ fn main() -> kernel_primitives::Result<()> {
     three_items_in_a_network::launch(&stream, (1, 32))?;
     the_first_of_one_item::launch(&stream, (1, 32), &x)?;
     no_items::launch(&stream, (1, 32))?;
+    sums_of_no_items::launch(&stream, (1, 32))?;
     two_thousand_threads::launch(&stream, (1, 32))?;
     elements_of_whole_lines::launch(&stream, (1, 32))
 }

@@ -318,6 +318,7 @@ pub fn cumsum<T: Element, R: Reducer<T> + Copy, const N: usize>(
     items: [T; N],
     op: R,
 ) -> [T; N] {
+    const { assert!(N > 0, "a collective has at least one item a thread") };
     let ([mut rows], totals) = block_inclusive_scan(cx, shared, &[items], Each(op));
     let mut i = 1;
     let mut before = totals[0];
