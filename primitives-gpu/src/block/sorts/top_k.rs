@@ -101,8 +101,8 @@ unsafe impl<K: SortKey, const TILE: usize> SharedStorage for TopKStorage<K, TILE
 /// all threads of the block.
 ///
 /// The result is in the blocked arrangement: thread `t` holds the results `t * ITEMS` to `t * ITEMS + ITEMS`. The first `min(k, x.len())`
-/// count; the others are unspecified. Order, ties and block shapes are those of [`block_top_k`]; `ITEMS` is 2, 4, 8 or 16. `k` must be at
-/// most half the items of the block, and the block must have at most `TILE` items; otherwise it is a fault.
+/// count; the others are unspecified. Order, ties and block shapes are those of [`block_top_k`]; `ITEMS` is 2, 4, 8 or 16. These are
+/// faults: a `k` above half the items of the block, a block of more than `TILE` items, and 2^32 keys or more.
 ///
 /// Phases: each thread of the block reads `ITEMS / 2` keys at a time. Keys that come before the `k`th found so far are collected in shared
 /// memory. When the storage is full, [`block_top_k`] reduces them to `k`. Cost: one pass over `x` with a barrier for each read, and, for
