@@ -155,7 +155,8 @@ impl<'k> Block<'k> {
     fn shuffle_up_within<T: Element>(self, mask: u32, value: T, delta: u32, width: u32) -> (T, bool) {
         #[cfg(target_arch = "nvptx64")]
         {
-            let mut inside = false;
+            // An element of no bytes has no word that the instruction could answer for.
+            let mut inside = const { size_of::<T>() == 0 } && (self.lane() & width.wrapping_sub(1)) >= delta % 32;
             let value = by_words(value, |word| {
                 let (word, found) = nvptx::shuffle_up_within(mask, word, delta, width);
                 inside = found;

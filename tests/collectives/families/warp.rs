@@ -74,6 +74,15 @@ pub fn broadcast<T: Element>(cx: Block, source: u32, x: Global<T>, mut out: Glob
     }
 }
 
+/// Says whether each lane has one `delta` below it in its segment, of whose value of no bytes it asks.
+#[kernel]
+pub fn lanes_below(cx: Block, delta: u32, width: u32, mut out: GlobalMut<u32>) {
+    for i in cx.items(out.len()) {
+        let below = cx.try_shuffle_up(cx.warp_mask(), [0u32; 0], delta, width);
+        out.set(i, below.is_some() as u32);
+    }
+}
+
 #[cfg(not(target_arch = "nvptx64"))]
 mod tests {
     use kernel_primitives::functor::{Add, LogicalXor, Max, Min};
@@ -303,6 +312,19 @@ mod tests {
         for stream in streams()? {
             for source in [0, 5, 31] {
                 check!(stream, source, u8, Twelve, [Twelve; 3], bool);
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn values_of_no_bytes_come_from_lanes_below_in_the_segment() -> Result<()> {
+        for stream in streams()? {
+            for (delta, width) in [(0, 32), (1, 32), (31, 32), (1, 8), (7, 8), (1, 1)] {
+                let mut out = stream.buffer_zeroed::<u32>(64)?;
+                kernels::lanes_below::launch(&stream, (1, 64), delta, width, &mut out)?;
+                let expected: Vec<_> = (0..64).map(|lane| (lane % width >= delta) as u32).collect();
+                assert_eq!(out.to_vec()?, expected, "{delta} below of {width}");
             }
         }
         Ok(())
