@@ -81,7 +81,7 @@ fn what_other_libraries_have_is_in_the_docs_of_every_algorithm() {
 }
 
 /// Returns the functions that a module of collectives exports.
-fn collectives(source: &str) -> BTreeSet<String> {
+pub(super) fn collectives(source: &str) -> BTreeSet<String> {
     let functions = source.split("\npub fn ").skip(1).filter_map(|rest| rest.split(['<', '(']).next());
     let mut names = super::exported(source);
     names.extend(functions.map(str::to_owned));

@@ -38,8 +38,10 @@ impl<T> NeighbourStorage<T> {
 ///
 /// #[kernel]
 /// fn shifted(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>, mut shared: Shared<NeighbourStorage<u32>>) {
-///     for i in cx.items(out.len()) {
-///         out.set(i, block_shift_up(cx, &mut shared, x[i], 100));
+///     for tile in cx.tiles::<1>(out.len()) {
+///         let mut item = init::<u32, 1>(0);
+///         read_data(cx, &mut item, x.tile(tile));
+///         write_data(cx, out.tile(tile), &[block_shift_up(cx, &mut shared, item[0], 100)]);
 ///     }
 /// }
 ///
@@ -92,8 +94,11 @@ pub fn block_shift_up<T: Element>(
 ///
 /// #[kernel]
 /// fn shifted(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>, mut shared: Shared<NeighbourStorage<u32>>) {
-///     for i in cx.items(out.len()) {
-///         out.set(i, block_shift_down(cx, &mut shared, x[i], 100));
+///     for tile in cx.tiles::<1>(out.len()) {
+///         // What a partial tile lacks follows its last element.
+///         let mut item = init::<u32, 1>(100);
+///         read_data(cx, &mut item, x.tile(tile));
+///         write_data(cx, out.tile(tile), &[block_shift_down(cx, &mut shared, item[0], 100)]);
 ///     }
 /// }
 ///
@@ -153,10 +158,13 @@ pub type RotateStorage<T, const MAX_THREADS: usize = 1024> = super::ColumnStorag
 /// use kernel_primitives::prelude::*;
 /// use kernel_primitives::block::{RotateStorage, block_rotate};
 ///
+/// /// Rotates each tile. What a partial tile lacks are zeros, which rotate with the elements.
 /// #[kernel]
 /// fn rotated(cx: Block, by: u32, x: Global<u8>, mut out: GlobalMut<u8>, mut shared: Shared<RotateStorage<u8, 64>>) {
-///     for i in cx.items(out.len()) {
-///         out.set(i, block_rotate(cx, &mut shared, x[i], by));
+///     for tile in cx.tiles::<1>(out.len()) {
+///         let mut item = init::<u8, 1>(0);
+///         read_data(cx, &mut item, x.tile(tile));
+///         write_data(cx, out.tile(tile), &[block_rotate(cx, &mut shared, item[0], by)]);
 ///     }
 /// }
 ///
@@ -202,11 +210,14 @@ pub fn block_rotate<T: Element, const MAX_THREADS: usize>(
 /// use kernel_primitives::prelude::*;
 /// use kernel_primitives::block::block_broadcast;
 ///
-/// /// Differences from the last element of each block.
+/// /// Differences from the last element of each tile.
 /// #[kernel]
 /// fn up_to_the_last(cx: Block, x: Global<i32>, mut out: GlobalMut<i32>, mut shared: Shared<NeighbourStorage<i32>>) {
-///     for i in cx.items(out.len()) {
-///         out.set(i, block_broadcast(cx, &mut shared, x[i], cx.block_threads() - 1) - x[i]);
+///     for tile in cx.tiles::<1>(out.len()) {
+///         let mut item = init::<i32, 1>(0);
+///         read_data(cx, &mut item, x.tile(tile));
+///         let last = block_broadcast(cx, &mut shared, item[0], tile.len() as u32 - 1);
+///         write_data(cx, out.tile(tile), &[last - item[0]]);
 ///     }
 /// }
 ///

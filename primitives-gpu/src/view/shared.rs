@@ -225,10 +225,14 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
     ///     mut out: GlobalMut<f32>,
     ///     mut shared: Shared<Phases<(ReduceStorage<f32>, ReduceStorage<[f32; 2]>)>>,
     /// ) {
-    ///     for i in cx.items(out.len()) {
-    ///         let largest = block_reduce(cx, shared.phase::<ReduceStorage<f32>>(), x[i], Max);
-    ///         let smallest = block_reduce(cx, shared.phase::<ReduceStorage<f32>>(), x[i], Min);
-    ///         out.set(i, largest - smallest);
+    ///     for tile in cx.tiles::<1>(out.len()) {
+    ///         // A partial tile has the identities in the threads without an element.
+    ///         let (mut high, mut low) = (init::<f32, 1>(f32::NEG_INFINITY), init::<f32, 1>(f32::INFINITY));
+    ///         read_data(cx, &mut high, x.tile(tile));
+    ///         read_data(cx, &mut low, x.tile(tile));
+    ///         let largest = block_reduce(cx, shared.phase::<ReduceStorage<f32>>(), high[0], Max);
+    ///         let smallest = block_reduce(cx, shared.phase::<ReduceStorage<f32>>(), low[0], Min);
+    ///         write_data(cx, out.tile(tile), &[largest - smallest]);
     ///     }
     /// }
     /// ```
@@ -236,20 +240,26 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
     /// use kernel_primitives::prelude::*;
     /// use kernel_primitives::view::Phases;
     ///
-    /// /// The largest difference of two neighbours in a block, the last of whom is beside the first.
-    /// #[kernel]
+    /// /// The largest difference of two neighbours in a tile, the last of whom is beside the first.
+    /// #[kernel(max_threads(256))]
     /// fn peak(
     ///     cx: Block,
     ///     x: Global<u32>,
     ///     mut out: GlobalMut<u32>,
     ///     mut shared: Shared<Phases<([u32; 256], ReduceStorage<u32>)>>,
     /// ) {
-    ///     for i in cx.items(out.len()) {
+    ///     let rank = cx.thread_rank() as usize;
+    ///     for tile in cx.tiles::<1>(out.len()) {
+    ///         let mut item = init::<u32, 1>(0);
+    ///         read_data(cx, &mut item, x.tile(tile));
     ///         let all = shared.phase::<[u32; 256]>();
-    ///         all.set(cx.thread_rank() as usize, x[i]);
+    ///         all.set(rank, item[0]);
     ///         cx.barrier();
-    ///         let next = all.get((cx.thread_rank() + 1) as usize % cx.block_threads() as usize);
-    ///         out.set(i, block_reduce(cx, shared.phase::<ReduceStorage<u32>>(), x[i].abs_diff(next), Max));
+    ///         // The tile may have fewer elements than the block has threads.
+    ///         let next = all.get((rank + 1) % tile.len());
+    ///         let step = if rank < tile.len() { item[0].abs_diff(next) } else { 0 };
+    ///         let peak = block_reduce(cx, shared.phase::<ReduceStorage<u32>>(), step, Max);
+    ///         write_data(cx, out.tile(tile), &[peak]);
     ///     }
     /// }
     ///

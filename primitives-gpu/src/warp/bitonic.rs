@@ -102,10 +102,12 @@ pub(crate) fn of_ranked<K: SortKey, O: Direction, I: SortIndex, const N: usize>(
 ///
 /// #[kernel]
 /// fn sort_eights(cx: Block, x: Global<f32>, mut out: GlobalMut<f32>) {
-///     for i in cx.items(out.len()) {
-///         let mut key = [x[i]];
+///     for tile in cx.tiles::<1>(out.len()) {
+///         // What a partial tile lacks comes last.
+///         let mut key = init::<f32, 1>(f32::NAN);
+///         read_data(cx, &mut key, x.tile(tile));
 ///         warp_sort::<8, 1, _, _>(cx, &mut key, 8, Less);
-///         out.set(i, key[0]);
+///         write_data(cx, out.tile(tile), &key);
 ///     }
 /// }
 ///
@@ -152,10 +154,12 @@ pub fn warp_sort<const WIDTH: u32, const ITEMS: usize, K: SortKey, O: Direction>
 /// /// The order of each warp's keys.
 /// #[kernel]
 /// fn order(cx: Block, x: Global<f32>, mut out: GlobalMut<u32>) {
-///     for i in cx.items(out.len()) {
-///         let (mut key, mut index) = ([x[i]], [cx.lane()]);
+///     for tile in cx.tiles::<1>(out.len()) {
+///         // What a partial tile lacks comes last: after equal keys, because its lanes are higher.
+///         let (mut key, mut index) = (init::<f32, 1>(f32::NEG_INFINITY), [cx.lane()]);
+///         read_data(cx, &mut key, x.tile(tile));
 ///         warp_sort_with_index::<32, 1, _, _, _>(cx, &mut key, &mut index, 32, Greater);
-///         out.set(i, index[0]);
+///         write_data(cx, out.tile(tile), &index);
 ///     }
 /// }
 ///
@@ -200,10 +204,13 @@ pub fn warp_sort_with_index<const WIDTH: u32, const ITEMS: usize, K: SortKey, O:
 ///
 /// #[kernel]
 /// fn by_score(cx: Block, scores: Global<f32>, names: Global<u8>, mut out: GlobalMut<u8>) {
-///     for i in cx.items(out.len()) {
-///         let (mut score, mut name) = ([scores[i]], [names[i]]);
+///     for tile in cx.tiles::<1>(out.len()) {
+///         // What a partial tile lacks comes last, because the sort is stable.
+///         let (mut score, mut name) = (init::<f32, 1>(f32::NEG_INFINITY), init::<u8, 1>(0));
+///         read_data(cx, &mut score, scores.tile(tile));
+///         read_data(cx, &mut name, names.tile(tile));
 ///         warp_sort_pairs::<32, 1, _, _, _>(cx, &mut score, &mut name, 32, Greater);
-///         out.set(i, name[0]);
+///         write_data(cx, out.tile(tile), &name);
 ///     }
 /// }
 ///

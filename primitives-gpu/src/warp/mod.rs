@@ -65,8 +65,10 @@ use crate::simt::{Block, FaultKind, WARP};
 ///
 /// #[kernel]
 /// fn first_of_warp(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>) {
-///     for i in cx.items(out.len()) {
-///         out.set(i, warp_broadcast(cx, x[i], 0));
+///     for tile in cx.tiles::<1>(out.len()) {
+///         let mut item = init::<u32, 1>(0);
+///         read_data(cx, &mut item, x.tile(tile));
+///         write_data(cx, out.tile(tile), &[warp_broadcast(cx, item[0], 0)]);
 ///     }
 /// }
 ///

@@ -23,8 +23,11 @@ use super::group;
 ///
 /// #[kernel]
 /// fn warp_sums(cx: Block, x: Global<f32>, mut out: GlobalMut<f32>) {
-///     for i in cx.items(out.len()) {
-///         out.set(i, warp_reduce(cx, x[i], Add));
+///     // The loop is over tiles, not over items: so all lanes make all rounds, for any length.
+///     for tile in cx.tiles::<1>(out.len()) {
+///         let mut item = init::<f32, 1>(Add.identity());
+///         read_data(cx, &mut item, x.tile(tile));
+///         write_data(cx, out.tile(tile), &[warp_reduce(cx, item[0], Add)]);
 ///     }
 /// }
 ///
@@ -60,8 +63,10 @@ pub fn warp_reduce<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op: R) ->
 ///
 /// #[kernel]
 /// fn sums_of_fives(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>) {
-///     for i in cx.items(out.len()) {
-///         out.set(i, warp_group_reduce(cx, x[i], Add, 5));
+///     for tile in cx.tiles::<1>(out.len()) {
+///         let mut item = init::<u32, 1>(0);
+///         read_data(cx, &mut item, x.tile(tile));
+///         write_data(cx, out.tile(tile), &[warp_group_reduce(cx, item[0], Add, 5)]);
 ///     }
 /// }
 ///

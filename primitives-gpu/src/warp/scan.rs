@@ -23,8 +23,10 @@ use super::group;
 ///
 /// #[kernel]
 /// fn running_sums(cx: Block, x: Global<f32>, mut out: GlobalMut<f32>) {
-///     for i in cx.items(out.len()) {
-///         out.set(i, warp_inclusive_scan(cx, x[i], Add));
+///     for tile in cx.tiles::<1>(out.len()) {
+///         let mut item = init::<f32, 1>(Add.identity());
+///         read_data(cx, &mut item, x.tile(tile));
+///         write_data(cx, out.tile(tile), &[warp_inclusive_scan(cx, item[0], Add)]);
 ///     }
 /// }
 ///
@@ -59,9 +61,12 @@ pub fn warp_inclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, o
 /// /// Of each warp, the places of the even numbers among themselves, and how many there are.
 /// #[kernel]
 /// fn places(cx: Block, x: Global<u32>, mut out: GlobalMut<[u32; 2]>) {
-///     for i in cx.items(out.len()) {
-///         let (place, count) = warp_exclusive_scan(cx, 1 - x[i] % 2, Add);
-///         out.set(i, [place, count]);
+///     for tile in cx.tiles::<1>(out.len()) {
+///         // What a partial tile lacks is odd, and does not count.
+///         let mut item = init::<u32, 1>(1);
+///         read_data(cx, &mut item, x.tile(tile));
+///         let (place, count) = warp_exclusive_scan(cx, 1 - item[0] % 2, Add);
+///         write_data(cx, out.tile(tile), &[[place, count]]);
 ///     }
 /// }
 ///
@@ -95,8 +100,10 @@ pub fn warp_exclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, o
 ///
 /// #[kernel]
 /// fn sums_from_a_hundred(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>) {
-///     for i in cx.items(out.len()) {
-///         out.set(i, warp_exclusive_scan_from(cx, x[i], 100, Add).0);
+///     for tile in cx.tiles::<1>(out.len()) {
+///         let mut item = init::<u32, 1>(0);
+///         read_data(cx, &mut item, x.tile(tile));
+///         write_data(cx, out.tile(tile), &[warp_exclusive_scan_from(cx, item[0], 100, Add).0]);
 ///     }
 /// }
 ///
@@ -134,8 +141,10 @@ pub fn warp_exclusive_scan_from<T: Element, R: Reducer<T>>(cx: Block<'_>, value:
 ///
 /// #[kernel]
 /// fn sums_in_threes(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>) {
-///     for i in cx.items(out.len()) {
-///         out.set(i, warp_group_inclusive_scan(cx, x[i], Add, 3));
+///     for tile in cx.tiles::<1>(out.len()) {
+///         let mut item = init::<u32, 1>(0);
+///         read_data(cx, &mut item, x.tile(tile));
+///         write_data(cx, out.tile(tile), &[warp_group_inclusive_scan(cx, item[0], Add, 3)]);
 ///     }
 /// }
 ///
@@ -166,9 +175,11 @@ pub fn warp_group_inclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value
 ///
 /// #[kernel]
 /// fn sums_in_threes(cx: Block, x: Global<u32>, mut out: GlobalMut<[u32; 2]>) {
-///     for i in cx.items(out.len()) {
-///         let (before, total) = warp_group_exclusive_scan(cx, x[i], Add, 3);
-///         out.set(i, [before, total]);
+///     for tile in cx.tiles::<1>(out.len()) {
+///         let mut item = init::<u32, 1>(0);
+///         read_data(cx, &mut item, x.tile(tile));
+///         let (before, total) = warp_group_exclusive_scan(cx, item[0], Add, 3);
+///         write_data(cx, out.tile(tile), &[[before, total]]);
 ///     }
 /// }
 ///

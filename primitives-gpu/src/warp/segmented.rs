@@ -21,8 +21,10 @@ use super::reduce_down;
 ///
 /// #[kernel]
 /// fn sums_to_multiples_of_seven(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>) {
-///     for i in cx.items(out.len()) {
-///         out.set(i, warp_reduce_by_heads(cx, x[i], x[i] % 7 == 0, Add));
+///     for tile in cx.tiles::<1>(out.len()) {
+///         let mut item = init::<u32, 1>(0);
+///         read_data(cx, &mut item, x.tile(tile));
+///         write_data(cx, out.tile(tile), &[warp_reduce_by_heads(cx, item[0], item[0] % 7 == 0, Add)]);
 ///     }
 /// }
 ///
@@ -57,8 +59,10 @@ pub fn warp_reduce_by_heads<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, 
 ///
 /// #[kernel]
 /// fn sums_up_to_multiples_of_three(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>) {
-///     for i in cx.items(out.len()) {
-///         out.set(i, warp_reduce_by_tails(cx, x[i], x[i] % 3 == 0, Add));
+///     for tile in cx.tiles::<1>(out.len()) {
+///         let mut item = init::<u32, 1>(0);
+///         read_data(cx, &mut item, x.tile(tile));
+///         write_data(cx, out.tile(tile), &[warp_reduce_by_tails(cx, item[0], item[0] % 3 == 0, Add)]);
 ///     }
 /// }
 ///

@@ -6,8 +6,8 @@ use kernel_primitives::prelude::*;
 #[kernel]
 pub fn rotate(cx: Block, mut out: GlobalMut<u32>, mut shared: Shared<[u32; 64]>) {
     let rank = cx.thread_rank() as usize;
+    shared.set(rank, rank as u32);
     for i in cx.items(out.len()) {
-        shared.set(rank, i.index() as u32);
         out.set(i, shared.get((rank + 1) % 64));
     }
 }
@@ -41,9 +41,9 @@ pub fn running_sum(cx: Block, x: Global<f32>, flags: GlobalMut<u32, Atomic>, mut
 #[kernel]
 pub fn smooth(cx: Block, x: Global<f32>, mut out: GlobalMut<f32>, mut shared: Shared<[f32; 65]>) {
     let rank = cx.thread_rank() as usize;
+    shared.set(rank, x[rank]);
+    cx.barrier();
     for i in cx.items(out.len()) {
-        shared.set(rank, x[i]);
-        cx.barrier();
         out.set(i, 0.5 * (shared.get(rank) + shared.get(rank + 1)));
     }
 }
@@ -114,9 +114,11 @@ pub fn sum_of_64(cx: Block, x: Global<f32>, mut out: GlobalMut<f32, PerBlock>, m
 
 #[kernel]
 pub fn largest_of_pairs(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>) {
-    for i in cx.items(out.len()) {
-        let other = cx.shuffle_xor(FULL_MASK, x[i], 1, 32);
-        out.set(i, x[i].max(other));
+    for tile in cx.tiles::<1>(out.len()) {
+        let mut item = init::<u32, 1>(0);
+        read_data(cx, &mut item, x.tile(tile));
+        let other = cx.shuffle_xor(FULL_MASK, item[0], 1, 32);
+        write_data(cx, out.tile(tile), &[item[0].max(other)]);
     }
 }
 

@@ -43,8 +43,10 @@ unsafe impl<T: Element, const MAX_THREADS: usize> SharedStorage for ColumnStorag
 ///
 /// #[kernel]
 /// fn column_sums(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>, mut shared: Shared<ColumnStorage<u32, 64>>) {
-///     for i in cx.items(out.len()) {
-///         out.set(i, block_y_reduce(cx, &mut shared, x[i], Add));
+///     for tile in cx.tiles::<1>(out.len()) {
+///         let mut item = init::<u32, 1>(0);
+///         read_data(cx, &mut item, x.tile(tile));
+///         write_data(cx, out.tile(tile), &[block_y_reduce(cx, &mut shared, item[0], Add)]);
 ///     }
 /// }
 ///

@@ -305,8 +305,10 @@ pub fn block_reduce_partial<T: Element, R: Reducer<T>, const N: usize, const THR
 /// /// Each element of a matrix, as a share of its row's sum.
 /// #[kernel]
 /// fn shares(cx: Block, x: Global<f32>, mut out: GlobalMut<f32>, mut shared: Shared<ReduceStorage<f32>>) {
-///     for i in cx.items(out.len()) {
-///         out.set(i, x[i] / block_x_reduce(cx, &mut shared, x[i], Add));
+///     for tile in cx.tiles::<1>(out.len()) {
+///         let mut item = init::<f32, 1>(Add.identity());
+///         read_data(cx, &mut item, x.tile(tile));
+///         write_data(cx, out.tile(tile), &[item[0] / block_x_reduce(cx, &mut shared, item[0], Add)]);
 ///     }
 /// }
 ///
@@ -345,8 +347,10 @@ pub fn block_x_reduce<T: Element, R: Reducer<T>>(
 ///
 /// #[kernel]
 /// fn sums_of_three(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>, mut shared: Shared<ReduceStorage<u32>>) {
-///     for i in cx.items(out.len()) {
-///         out.set(i, block_group_reduce(cx, &mut shared, x[i], Add, 3));
+///     for tile in cx.tiles::<1>(out.len()) {
+///         let mut item = init::<u32, 1>(0);
+///         read_data(cx, &mut item, x.tile(tile));
+///         write_data(cx, out.tile(tile), &[block_group_reduce(cx, &mut shared, item[0], Add, 3)]);
 ///     }
 /// }
 ///
