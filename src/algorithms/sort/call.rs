@@ -38,7 +38,8 @@ algorithm! {
 /// |---|---|---|
 /// | yes: `net::properties::sort` | yes: `net::properties::sort` | stable: `algorithms::sorts::sort::a_range_of_bits_is_sorted_and_the_rest_is_not_looked_at` |
 ///
-/// CUB: `DeviceRadixSort::SortKeys`, `SortKeysDescending`. Differences: NaN last, and −0 before +0.
+/// CUB: `DeviceRadixSort::SortKeys`, `SortKeysDescending`. Differences: NaN is larger than all numbers, whatever its sign, and −0 is less
+/// than +0.
 ///
 /// ```
 /// use kernel_primitives::algorithms::sort_keys;
@@ -137,7 +138,8 @@ algorithm! {
 /// |---|---|---|
 /// | yes: `net::properties::sort` | yes: `net::properties::sort` | stable: `algorithms::sorts::sort::pairs_of_any_length_and_kind_keep_the_order_of_equal_keys` |
 ///
-/// CUB: `DeviceRadixSort::SortPairs`, `SortPairsDescending`. Differences: NaN last, and −0 before +0.
+/// CUB: `DeviceRadixSort::SortPairs`, `SortPairsDescending`. Differences: NaN is larger than all numbers, whatever its sign, and −0 is less
+/// than +0.
 ///
 /// ```
 /// use kernel_primitives::algorithms::sort_pairs;

@@ -36,8 +36,8 @@ algorithm! {
 /// |---|---|---|
 /// | yes: `net::properties::top_k` | yes: `net::properties::top_k` | sorted: `net::properties::top_k` |
 ///
-/// CUB: `DeviceTopK::MaxKeys`, `MinKeys`. Differences: sorted; [`kernels::top_k_rows`](fn@crate::kernels::top_k_rows) finds those of each
-/// row.
+/// CUB: `DeviceTopK::MaxKeys`, `MinKeys`. Differences: sorted; NaN is larger than all numbers;
+/// [`kernels::top_k_rows`](fn@crate::kernels::top_k_rows) finds those of each row.
 ///
 /// ```
 /// use kernel_primitives::algorithms::top_k;

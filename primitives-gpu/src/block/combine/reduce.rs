@@ -70,7 +70,7 @@ impl<T, const THREADS: usize> ReduceStorage<T, THREADS> {
 /// Shared memory: several reductions on the same `Shared` cost only their own barriers. Another collective on it, and
 /// [`block_reduce_to_first`] with `THREADS`, makes the barrier that it needs by itself.
 ///
-/// CUB: `BlockReduce::Reduce`, `Sum`. Differences: every thread gets the result, and not only the first one; works as
+/// CUB: `BlockReduce::Reduce`, `Sum`. Differences: of `block_reduce`, every thread gets the result, and not only the first one; works as
 /// `BLOCK_REDUCE_WARP_REDUCTIONS`, or as `BLOCK_REDUCE_RAKING` with a `ReduceStorage<T, THREADS>`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
@@ -135,7 +135,7 @@ pub fn block_reduce<T: Element, R: Reducer<T>, const THREADS: usize>(
 /// Works as [`block_reduce`], but only the first thread gets the result. The other threads get `None`, and do not run the last phase. One
 /// barrier with either storage. The first warp combines.
 ///
-/// CUB: `BlockReduce::Reduce`, `Sum`.
+/// CUB: `BlockReduce::Reduce`, `Sum`. Differences: of `block_reduce_to_first`, the first thread gets the result as an `Option`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
