@@ -27,7 +27,8 @@
 //! 2. The stream makes [`Buffer`]s: from data, zeroed, or without contents.
 //! 3. A kernel's `launch` takes the stream, the [`Dims`] of grid and block, and an argument for each parameter after the
 //!    [`Block`]: `&Buffer` for a [`Global`], `&mut Buffer` for a [`GlobalMut`], a value for a [`KernelParam`].
-//!    [`Shared`] parameters take none. The compiler checks number, types and borrows; the launch checks lengths and limits.
+//!    [`Shared`] parameters take none. The compiler checks number, types and borrows; the launch checks limits, and
+//!    the lengths that the kernel declares to be equal.
 //! 4. On a GPU, the launch returns at once. [`Buffer::to_vec`] waits for the work that writes the buffer, and copies the buffer to the
 //!    host.
 //! 5. A panic or an index outside a view ends the kernel, and a call returns [`Error::Fault`], which names kernel, block, thread and source
