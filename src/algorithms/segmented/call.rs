@@ -46,15 +46,15 @@ algorithm! {
 ///   are balanced, even a segment that is the whole input; short ones have a lane each. Temporary memory: two accumulators and eight bytes
 ///   for each tile.
 ///
-/// Ready for numbers with offsets of `u32`, with `Sum`, `MinOf` and `MaxOf`. For others, write
+/// Ready for numbers with offsets of `u32`, with `Sum`, `MinOf` and `MaxOf`, and for sums of `f32` with offsets of `u64`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::segmented_reduce<f32, u64, MyReduction>);`.
 ///
 /// | [same bits](crate::docs::guarantees#determinism-and-order) on every run | same bits on every device | order |
 /// |---|---|---|
 /// | yes: `net::bits` | yes: `net::bits` | fixed by the offsets; the operator must be commutative |
 ///
-/// CUB: `DeviceSegmentedReduce::Reduce`, `Sum`, `Min`, `Max`. Differences: any commutative [`Reduction`]; balanced, however long a segment
-/// is; segments one after the other.
+/// CUB: `DeviceSegmentedReduce::Reduce`, `Sum`, `Min`, `Max`. Differences: any commutative [`Reduction`]; balanced, but few items are not:
+/// one block takes a long segment; segments one after the other.
 ///
 /// ```
 /// use kernel_primitives::algorithms::segmented_reduce;
