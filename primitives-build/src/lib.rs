@@ -65,7 +65,8 @@
 //! variable `KERNEL_PRIMITIVES_CACHE` names another folder; if it is empty, each build keeps these files to itself. What is damaged is
 //! made again. What no build has used for 30 days is removed, and the oldest before that if all takes more than 2 GiB.
 //!
-//! A build that takes longer than a few seconds tells on the terminal how far it is, unless `CARGO_TERM_PROGRESS_WHEN` is `never`.
+//! If a build takes longer than a few seconds, and cargo's messages go to a terminal, a line there tells how far it is. On systems other
+//! than Unix, there is no such line. `CARGO_TERM_PROGRESS_WHEN=never`, `CI` and `TERM=dumb` turn it off.
 //!
 //! # Looking at kernels
 //!
