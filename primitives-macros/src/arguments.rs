@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     pub(crate) min_blocks: Option<Expr>,
     /// Whether blocks and grid have one dimension.
     pub(crate) one_dimensional: bool,
-    /// The share of shared memory that the kernel prefers, in percent.
+    /// The shared memory that the kernel prefers a multiprocessor to have, in bytes.
     pub(crate) carveout: Option<Expr>,
     /// Who may launch the kernel, if not whoever sees it.
     pub(crate) launch: Option<Visibility>,
