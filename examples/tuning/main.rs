@@ -13,7 +13,8 @@ fn main() -> Result<()> {
     println!("The table:\n\n{}", Tuning::table());
 
     let device = Device::auto()?;
-    let file = std::env::var(TUNING_VARIABLE).map_or(String::new(), |file| format!(", with {file}"));
+    let file = std::env::var(TUNING_VARIABLE).ok().filter(|file| !file.is_empty());
+    let file = file.map_or(String::new(), |file| format!(", with {file}"));
     let tuning = Tuning::of(&device)?;
     println!("What counts on {device}{file}:\n\n{tuning}");
 

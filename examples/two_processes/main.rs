@@ -26,8 +26,14 @@ fn main() -> Result<()> {
         Ok(options) => member(&options),
         // No launcher has started this process.
         Err(Error::Group { .. }) => {
-            let size = env::args().nth(1).map_or(2, |size| size.parse().expect("a number of processes"));
-            start(size);
+            match env::args().nth(1).map(|size| size.parse::<usize>()) {
+                None => start(2),
+                Some(Ok(size @ 1..)) => start(size),
+                Some(_) => {
+                    eprintln!("usage: two_processes [processes], at least 1");
+                    exit(2);
+                }
+            }
             Ok(())
         }
         Err(other) => Err(other),
