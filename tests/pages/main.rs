@@ -229,6 +229,16 @@ fn the_pages_for_contributors_name_files_that_are_there() {
     assert!(named > 50, "only {named} paths were found");
 }
 
+#[test]
+fn the_page_for_contributors_names_every_test() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("CONTRIBUTING.md")).expect("a page");
+    for entry in std::fs::read_dir(root.join("tests")).expect("the tests") {
+        let name = format!("`tests/{}`", entry.expect("an entry").file_name().display());
+        assert!(page.contains(&name), "CONTRIBUTING.md has no row for {name}");
+    }
+}
+
 /// Tests that use only one path of the repository: the path of a file to write.
 const WRITE_A_PAGE: [&str; 1] = ["suite"];
 
