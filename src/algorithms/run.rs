@@ -342,6 +342,9 @@ impl Workspace {
     const CHAIN: usize = 4608;
 
     /// Makes a workspace with `bytes` of memory, at least 36 KiB, and 36 KiB more for algorithms that chain few tiles.
+    ///
+    /// # Errors
+    /// Returns the errors of an allocation, as [`Stream::buffer_zeroed`] does.
     pub fn with_capacity(stream: &Stream, bytes: usize) -> Result<Self> {
         let chain = stream.buffer_zeroed(Self::CHAIN)?;
         Ok(Self {

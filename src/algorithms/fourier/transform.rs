@@ -115,6 +115,23 @@ where
 ///
 /// cuFFT: `cufftPlanMany`, `cufftExecC2C`, `cufftExecZ2Z`.
 ///
+/// ```
+/// use kernel_primitives::algorithms::{FftPlan, fft, ifft};
+/// use kernel_primitives::{Complex, Device};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let plan = FftPlan::<f64>::new(&stream, &[4], &[0])?.scaled(1.0, 1.0 / 4.0);
+/// let x = stream.buffer_from(&[1.0f64, 2.0, 3.0, 4.0].map(Complex::from))?;
+/// let mut spectrum = stream.buffer_zeroed::<Complex<f64>>(4)?;
+/// let mut same = stream.buffer_zeroed::<Complex<f64>>(4)?;
+/// fft(&stream, &plan, &x, &mut spectrum)?;
+/// ifft(&stream, &plan, &spectrum, &mut same)?;
+/// assert!(same.to_vec()?.into_iter().zip(x.to_vec()?).all(|(a, b)| (a - b).l1_norm() < 1e-12));
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// Returns the errors of [`fft`].
 pub fn ifft<'a, T, I, S, A, O, Tag>(run: impl Into<Run<'a>>, plan: &FftPlan<T>, x: I, out: A) -> Result<()>
@@ -191,6 +208,22 @@ where
 ///
 /// cuFFT: `cufftPlanMany`, `cufftExecC2R`, `cufftExecZ2D`.
 ///
+/// ```
+/// use kernel_primitives::algorithms::{FftPlan, irfft};
+/// use kernel_primitives::{Complex, Device};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let plan = FftPlan::<f32>::new(&stream, &[4], &[0])?;
+/// // Four real numbers have a half spectrum of three. This is that of a constant.
+/// let half = stream.buffer_from(&[8.0f32, 0.0, 0.0].map(Complex::from))?;
+/// let mut x = stream.buffer_zeroed::<f32>(4)?;
+/// irfft(&stream, &plan, &half, &mut x)?;
+/// assert_eq!(x.to_vec()?, [8.0; 4]);
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// Returns the errors of [`fft`]. The input needs as many numbers as the half shape has.
 pub fn irfft<'a, T, I, S, A, O, Tag>(run: impl Into<Run<'a>>, plan: &FftPlan<T>, x: I, out: A) -> Result<()>
@@ -214,6 +247,25 @@ where
 /// | as `fft` | as `fft` | as `fft` |
 ///
 /// cuFFT: `cufftPlanMany`, `cufftExecC2C`, `cufftExecZ2Z`, `cufftExecR2C`, `cufftExecD2Z`, `cufftExecC2R`, `cufftExecZ2D`.
+///
+/// ```
+/// use kernel_primitives::Device;
+/// use kernel_primitives::algorithms::{FftKind, FftPlan, fft_by};
+/// use kernel_primitives::functor::NormSquared;
+/// use kernel_primitives::prelude::*;
+///
+/// instantiate!(kernel_primitives::algorithms::fft<f32, Complex<f32>, NormSquared, f32>);
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::emulator().stream()?;
+/// let plan = FftPlan::<f32>::new(&stream, &[4], &[0])?;
+/// let x = stream.buffer_from(&[2.0f32, 0.0, 0.0, 0.0].map(Complex::from))?;
+/// let mut powers = stream.buffer_zeroed::<f32>(4)?;
+/// fft_by(&stream, &plan, FftKind::Forward, &x, NormSquared, &mut powers)?;
+/// assert_eq!(powers.to_vec()?, [4.0; 4]);
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 /// Returns the errors of [`fft`].
@@ -343,6 +395,20 @@ pub fn fft_in_place<'a, 'd, T: InPlace>(
 /// | yes, those of `ifft`: `fourier::transforms::every_length_is_transformed` | as `fft` | as `fft` |
 ///
 /// cuFFT: `cufftPlanMany`, `cufftExecC2C`, `cufftExecZ2Z`.
+///
+/// ```
+/// use kernel_primitives::algorithms::{FftPlan, ifft_in_place};
+/// use kernel_primitives::{Complex, Device};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let plan = FftPlan::<f32>::new(&stream, &[3], &[0])?;
+/// let mut x = stream.buffer_from(&[2.0, 0.0, 0.0].map(Complex::from))?;
+/// ifft_in_place(&stream, &plan, &mut x)?;
+/// assert_eq!(x.to_vec()?, [2.0, 2.0, 2.0].map(Complex::from));
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 /// Returns the errors of [`fft`].

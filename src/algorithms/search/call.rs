@@ -88,6 +88,21 @@ algorithm! {
 ///
 /// Thrust: `upper_bound` of many values.
 ///
+/// ```
+/// use kernel_primitives::algorithms::upper_bound;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let sorted = stream.buffer_from(&[1.0f32, 2.0, 2.0, 4.0])?;
+/// let queries = stream.buffer_from(&[2.0f32, 0.5, f32::NAN])?;
+/// let mut positions = stream.buffer_zeroed::<u64>(3)?;
+/// upper_bound(&stream, &sorted, &queries, &mut positions)?;
+/// assert_eq!(positions.to_vec()?, [3, 0, 4]);
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// Returns the errors of [`lower_bound`].
 pub fn upper_bound<'a, 'o, I, J, S, Q, Tag>(

@@ -155,6 +155,24 @@ algorithm! {
 /// CUB: `DeviceSegmentedSort::StableSortPairs`, `DeviceSegmentedRadixSort::SortPairs`. Differences: any [`Comparator`]; balanced, however
 /// long a segment is; segments one after the other.
 ///
+/// ```
+/// use kernel_primitives::algorithms::segmented_sort_pairs;
+/// use kernel_primitives::functor::Less;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let keys = stream.buffer_from(&[3u32, 1, 2, 9, 0])?;
+/// let values = stream.buffer_from(&[0u32, 1, 2, 3, 4])?;
+/// let offsets = stream.buffer_from(&[0u32, 3, 5])?;
+/// let (mut sorted, mut from) = (stream.buffer_zeroed::<u32>(5)?, stream.buffer_zeroed::<u32>(5)?);
+/// segmented_sort_pairs(&stream, &keys, &values, &offsets, Less, &mut sorted, &mut from)?;
+/// assert_eq!(sorted.to_vec()?, [1, 2, 3, 0, 9]);
+/// assert_eq!(from.to_vec()?, [1, 2, 0, 4, 3]);
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `keys` and `values` have different lengths, and the errors of
 /// [`segmented_sort`].

@@ -41,6 +41,23 @@ algorithm! {
 /// [`map_binary`](fn@crate::kernels::map_binary), [`map_ternary`](fn@crate::kernels::map_ternary) and
 /// [`map_any`](fn@crate::kernels::map_any).
 ///
+/// ```
+/// use kernel_primitives::algorithms::transform;
+/// use kernel_primitives::functor::{Add, of_pair};
+/// use kernel_primitives::input::zip;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[1.0f32, 2.0, 3.0])?;
+/// let y = stream.buffer_from(&[10.0f32, 20.0, 30.0])?;
+/// let mut out = stream.buffer_uninit::<f32>(3)?;
+/// transform(&stream, zip(&x, &y), of_pair(Add), &mut out)?;
+/// assert_eq!(out.to_vec()?, [11.0, 22.0, 33.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// Returns [`Error::LengthMismatch`] if `out` is shorter than the input, and the errors of a launch.
 pub fn transform<'a, I, S, F, A, O, Tag>(run: impl Into<Run<'a>>, x: I, f: F, out: A) -> Result<()>
