@@ -202,18 +202,50 @@ macro_rules! pairs {
 crate::__pair_functions!(pairs);
 
 /// Whether `a` is greater than `b`.
+///
+/// ```
+/// # use kernel_primitives::{Device, expr::{Reductions, Tensor, gt, scalar}};
+/// # fn main() -> kernel_primitives::Result<()> {
+/// # let stream = Device::auto()?.stream()?;
+/// let x = Tensor::from_slice(&stream, 3, &[1.0f32, 2.0, 3.0])?;
+/// assert_eq!(gt(&x, scalar(2.0f32)).count().item()?, 1);
+/// # Ok(())
+/// # }
+/// ```
 pub fn gt<A: Operand<Elem: Promote<B::Elem>>, B: Operand>(a: A, b: B) -> Expr<bool> {
     let (a, b) = common::<Common<A, B>, A, B>(a, b);
     Expr::binary(Op::Lt, b, a)
 }
 
 /// Whether `a` is greater than `b` or equals it.
+///
+/// ```
+/// # use kernel_primitives::{Device, expr::{Reductions, Tensor, ge, scalar}};
+/// # fn main() -> kernel_primitives::Result<()> {
+/// # let stream = Device::auto()?.stream()?;
+/// let x = Tensor::from_slice(&stream, 3, &[1.0f32, 2.0, 3.0])?;
+/// assert_eq!(ge(&x, scalar(2.0f32)).count().item()?, 2);
+/// # Ok(())
+/// # }
+/// ```
 pub fn ge<A: Operand<Elem: Promote<B::Elem>>, B: Operand>(a: A, b: B) -> Expr<bool> {
     let (a, b) = common::<Common<A, B>, A, B>(a, b);
     Expr::binary(Op::Le, b, a)
 }
 
 /// Returns `a` where `condition` is true, and `b` elsewhere. Both are computed.
+///
+/// ```
+/// # use kernel_primitives::{Device, expr::{Tensor, gt, scalar, select}};
+/// # fn main() -> kernel_primitives::Result<()> {
+/// # let stream = Device::auto()?.stream()?;
+/// let x = Tensor::from_slice(&stream, 3, &[1.0f32, 2.0, 3.0])?;
+/// let y = Tensor::uninit(&stream, 3)?;
+/// y.assign(select(gt(&x, scalar(2.0f32)), &x, scalar(0.0f32)))?;
+/// assert_eq!(y.to_vec()?, [0.0, 0.0, 3.0]);
+/// # Ok(())
+/// # }
+/// ```
 pub fn select<C: Operand<Elem = bool>, A: Operand<Elem: Promote<B::Elem>>, B: Operand>(
     condition: C,
     a: A,
@@ -224,6 +256,18 @@ pub fn select<C: Operand<Elem = bool>, A: Operand<Elem: Promote<B::Elem>>, B: Op
 }
 
 /// `a * b + c`, rounded once.
+///
+/// ```
+/// # use kernel_primitives::{Device, expr::{Tensor, mul_add, scalar}};
+/// # fn main() -> kernel_primitives::Result<()> {
+/// # let stream = Device::auto()?.stream()?;
+/// let x = Tensor::from_slice(&stream, 3, &[1.0f32, 2.0, 3.0])?;
+/// let y = Tensor::uninit(&stream, 3)?;
+/// y.assign(mul_add(&x, &x, scalar(1.0f32)))?;
+/// assert_eq!(y.to_vec()?, [2.0, 5.0, 10.0]);
+/// # Ok(())
+/// # }
+/// ```
 pub fn mul_add<T: Floating>(
     a: impl Operand<Elem = T>,
     b: impl Operand<Elem = T>,
@@ -233,6 +277,18 @@ pub fn mul_add<T: Floating>(
 }
 
 /// Limits `x` to the range from `low` to `high`.
+///
+/// ```
+/// # use kernel_primitives::{Device, expr::{Tensor, clamp}};
+/// # fn main() -> kernel_primitives::Result<()> {
+/// # let stream = Device::auto()?.stream()?;
+/// let x = Tensor::from_slice(&stream, 3, &[1.0f32, 2.0, 3.0])?;
+/// let y = Tensor::uninit(&stream, 3)?;
+/// y.assign(clamp(&x, 1.5, 2.5))?;
+/// assert_eq!(y.to_vec()?, [1.5, 2.0, 2.5]);
+/// # Ok(())
+/// # }
+/// ```
 pub fn clamp<T: Numeric>(x: impl Operand<Elem = T>, low: T, high: T) -> Expr<T> {
     let low: Expr<T> = Expr::binary(Op::Max, x.expr(), scalar(low));
     Expr::binary(Op::Min, low, scalar(high))
@@ -240,6 +296,17 @@ pub fn clamp<T: Numeric>(x: impl Operand<Elem = T>, low: T, high: T) -> Expr<T> 
 
 /// Returns the number of the element in the target, outermost axis first, as a `T`. In a reduction, it is the number in the reduced
 /// expression.
+///
+/// ```
+/// # use kernel_primitives::{Device, expr::{Tensor, element_index}};
+/// # fn main() -> kernel_primitives::Result<()> {
+/// # let stream = Device::auto()?.stream()?;
+/// let y = Tensor::uninit(&stream, [2, 2])?;
+/// y.assign(element_index::<f32>() * 10.0)?;
+/// assert_eq!(y.to_vec()?, [0.0, 10.0, 20.0, 30.0]);
+/// # Ok(())
+/// # }
+/// ```
 pub fn element_index<T: Numeric>() -> Expr<T> {
     Expr::<u64>::new(Kind::Index(None), arguments([])).convert()
 }
@@ -346,6 +413,18 @@ impl RandomFloat for f64 {}
 ///
 /// The generator is Philox4x32-10. It gives the same numbers on every device: each draw of
 /// [`Philox::new(seed, 0)`](primitives_gpu::thread::Philox) gives four `f32` or two `f64`.
+///
+/// ```
+/// # use kernel_primitives::{Device, expr::{Reductions, Tensor, uniform}};
+/// # fn main() -> kernel_primitives::Result<()> {
+/// # let stream = Device::auto()?.stream()?;
+/// let x = Tensor::<f64>::uninit(&stream, 1000)?;
+/// x.assign(uniform::<f64>(7))?;
+/// assert!(x.to_vec()?.iter().all(|x| (0.0..1.0).contains(x)));
+/// assert!((x.sum().item()? / 1000.0 - 0.5).abs() < 0.1);
+/// # Ok(())
+/// # }
+/// ```
 pub fn uniform<T: RandomFloat>(seed: u64) -> Expr<T> {
     uniform_at(scalar(seed), element_index())
 }
@@ -354,6 +433,17 @@ pub fn uniform<T: RandomFloat>(seed: u64) -> Expr<T> {
 ///
 /// The Box-Muller transform computes them from the numbers of [`uniform`]. They are equal on all devices, except for the rounding of the
 /// sine and the logarithm.
+///
+/// ```
+/// # use kernel_primitives::{Device, expr::{Reductions, Tensor, normal}};
+/// # fn main() -> kernel_primitives::Result<()> {
+/// # let stream = Device::auto()?.stream()?;
+/// let x = Tensor::<f64>::uninit(&stream, 1000)?;
+/// x.assign(normal::<f64>(7))?;
+/// assert!((x.sum().item()? / 1000.0).abs() < 0.2);
+/// # Ok(())
+/// # }
+/// ```
 pub fn normal<T: RandomFloat>(seed: u64) -> Expr<T> {
     normal_at(scalar(seed), element_index())
 }

@@ -355,11 +355,18 @@ impl<T: Scalar> Expr<T> {
 /// Makes a value that is the same for all elements. Expressions that differ only in this value share a kernel.
 ///
 /// Operators take plain numbers; functions need `scalar`: `minimum(&x, scalar(1.0))`.
+///
+/// ```
+/// # use kernel_primitives::{Device, expr::{Reductions, Tensor, constant, minimum, scalar}};
+/// let x = Tensor::from_slice(&Device::auto()?.stream()?, 2, &[1.0f32, 3.0])?;
+/// assert_eq!((minimum(&x, scalar(2.0f32)) * constant(10.0f32)).sum().item()?, 30.0);
+/// # Ok::<(), kernel_primitives::Error>(())
+/// ```
 pub fn scalar<T: Scalar>(value: T) -> Expr<T> {
     Expr::new(Kind::Scalar(value.to_word()), arguments([]))
 }
 
-/// Makes a value that is a constant of the kernel. Another value needs another kernel. Use it for values that never change.
+/// Makes a constant of the kernel: another value needs another kernel. Use it for values that never change; [`scalar`] has an example.
 pub fn constant<T: Scalar>(value: T) -> Expr<T> {
     Expr::new(Kind::Constant(value.to_word()), arguments([]))
 }

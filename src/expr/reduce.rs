@@ -433,6 +433,17 @@ pub trait Reductions: Functions {
 impl<X: Functions> Reductions for X {}
 
 /// Returns the sum of the products of the elements, in their common type.
+///
+/// ```
+/// # use kernel_primitives::{Device, expr::{Tensor, dot}};
+/// # fn main() -> kernel_primitives::Result<()> {
+/// # let stream = Device::auto()?.stream()?;
+/// let x = Tensor::from_slice(&stream, 3, &[1.0f32, 2.0, 3.0])?;
+/// let y = Tensor::from_slice(&stream, 3, &[4.0f32, 5.0, 6.0])?;
+/// assert_eq!(dot(&x, &y).item()?, 32.0);
+/// # Ok(())
+/// # }
+/// ```
 pub fn dot<A, B>(a: A, b: B) -> ReductionExpr<<A::Elem as Promote<B::Elem>>::Output>
 where
     A: Operand<Elem: Promote<B::Elem, Output: Summed>>,
