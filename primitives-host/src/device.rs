@@ -112,6 +112,11 @@ impl Device {
     /// [lost](Error::ContextLost) that GPU, the call returns an error, and does not choose the emulator. [`Device::reason`] says in one
     /// line why the device was chosen. `KERNEL_PRIMITIVES_EMULATOR`, `KERNEL_PRIMITIVES_SEED` and `KERNEL_PRIMITIVES_EMULATED_ARCH` set the
     /// emulator's options.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Environment`] if a variable has any other value, and the errors of [`gpu_at`](Self::gpu_at). If the variable lets
+    /// the call choose, and there is no GPU, the call opens the emulator and does not return [`Error::NoGpu`].
     pub fn auto() -> Result<Self> {
         let value = environment(DEVICE_VARIABLE)?;
         match parse(&value).map_err(|expected| Error::Environment { variable: DEVICE_VARIABLE, value, expected })? {
@@ -126,12 +131,22 @@ impl Device {
     }
 
     /// Opens the first GPU. If there is none, an error says why.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`gpu_at`](Self::gpu_at).
     pub fn gpu() -> Result<Self> {
         Self::gpu_at(0)
     }
 
     /// Opens the GPU with this number. If there is none, an error says why. If this process has lost the GPU's context, the call tries to
     /// create a new one, and returns [`Error::ContextLost`] if that fails.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::NoGpu`] if there is no GPU, no driver or no feature `cuda`, [`Error::NoSuchDevice`] if the number is too large,
+    /// [`Error::DriverTooOld`] if the driver is, [`Error::ContextLost`] if this process cannot use the GPU any more, and the errors of the
+    /// driver.
     pub fn gpu_at(ordinal: usize) -> Result<Self> {
         #[cfg(feature = "cuda")]
         {
@@ -318,12 +333,20 @@ impl Device {
     }
 
     /// Creates a stream. Launches and copies on it run in order.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of the driver. The emulator has none.
     pub fn stream(&self) -> Result<Stream> {
         Stream::new(self)
     }
 
     /// Allocates page-locked host memory for `len` elements, all zero. Copies between it and a GPU run at the full speed of the bus. On the
     /// emulator, it is ordinary memory.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Allocation`] if the host does not have the memory, and the errors of the driver.
     pub fn pinned<T: Element>(&self, len: usize) -> Result<PinnedBuffer<T>> {
         PinnedBuffer::zeroed(self, len)
     }

@@ -268,6 +268,11 @@ impl Stream {
     }
 
     /// Waits until all work on the stream is done. Returns the first fault of a kernel, if there was one.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Fault`] if a kernel on a GPU has faulted, [`Error::Capture`] if the stream captures, [`Error::InKernel`] if a
+    /// kernel of the emulator that runs on this stream makes the call, and the errors of the driver.
     pub fn synchronize(&self) -> Result<()> {
         self.0.device.tally.synchronizations.add(1);
         self.0.synchronize()
@@ -312,6 +317,10 @@ impl Stream {
     }
 
     /// Marks this point of the stream.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Capture`] if the stream captures, and the errors of the driver.
     pub fn record(&self) -> Result<Event> {
         let moment = match &self.0.queue {
             Queue::Emulator(_) => Moment::Emulator(Instant::now()),
@@ -326,6 +335,10 @@ impl Stream {
     }
 
     /// Makes later work on this stream wait for `event`, which may belong to another stream of the same device.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Capture`] if the stream captures, and the errors of the driver.
     pub fn wait(&self, event: &Event) -> Result<()> {
         match (&self.0.queue, &event.moment) {
             #[cfg(feature = "cuda")]
@@ -339,16 +352,30 @@ impl Stream {
     }
 
     /// Allocates a buffer of `len` elements, all zero. Its memory is used in the order of this stream.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Allocation`] if the device does not have the memory, [`Error::Capture`] if the stream captures, and the errors of
+    /// the driver.
     pub fn buffer_zeroed<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         Buffer::zeroed(self, len)
     }
 
     /// Allocates a buffer of `len` elements with unspecified values. Elements of `bool`, whose bytes must be 0 or 1, are zero.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`buffer_zeroed`](Self::buffer_zeroed).
     pub fn buffer_uninit<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         Buffer::uninit(self, len)
     }
 
     /// Allocates a buffer with a copy of `data`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`buffer_zeroed`](Self::buffer_zeroed), and [`Error::Fault`] if the copy finds that a kernel on a GPU has
+    /// faulted.
     pub fn buffer_from<T: Element>(&self, data: &[T]) -> Result<Buffer<T>> {
         Buffer::from_slice(self, data)
     }
@@ -392,6 +419,10 @@ impl Event {
     }
 
     /// Waits until the stream has reached this point.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Fault`] if a kernel on a GPU has faulted, and the errors of the driver.
     pub fn synchronize(&self) -> Result<()> {
         self.tally.synchronizations.add(1);
         match &self.moment {
@@ -406,6 +437,10 @@ impl Event {
 
     /// Waits for this point, and returns the device time from `start` to it. The time between an event of a GPU and one of the emulator is
     /// zero.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`synchronize`](Self::synchronize), for both events.
     pub fn since(&self, start: &Event) -> Result<Duration> {
         self.tally.synchronizations.add(1);
         match (&start.moment, &self.moment) {

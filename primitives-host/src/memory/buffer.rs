@@ -204,21 +204,37 @@ impl<T: Element> Buffer<T> {
     }
 
     /// The elements of `range`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::OutOfRange`] if the range is not inside the buffer.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<BufferSlice<'_, T>> {
         self.as_slice().slice(range)
     }
 
     /// The elements of `range`, to write.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::OutOfRange`] if the range is not inside the buffer.
     pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<BufferSliceMut<'_, T>> {
         self.as_mut_slice().into_slice(range)
     }
 
     /// Copies all elements to the host. The copy waits for all earlier writes of the elements.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`BufferSlice::to_vec`].
     pub fn to_vec(&self) -> Result<Vec<T>> {
         self.as_slice().to_vec()
     }
 
     /// Copies all elements to `host`, which must have the same length. The copy waits for all earlier writes of the elements.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`BufferSlice::copy_to`].
     pub fn copy_to(&self, host: &mut [T]) -> Result<()> {
         self.as_slice().copy_to(host)
     }
@@ -244,6 +260,10 @@ impl<T: Element> Buffer<T> {
     }
 
     /// Copies `host`, which must have the same length, over all elements. The copy waits for all earlier uses of the elements.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`BufferSliceMut::copy_from`].
     pub fn copy_from(&mut self, host: &[T]) -> Result<()> {
         self.as_mut_slice().copy_from(host)
     }

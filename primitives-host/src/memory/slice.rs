@@ -216,21 +216,37 @@ impl<'a, T: Element> BufferSlice<'a, T> {
     }
 
     /// The elements of `range`, counted in this slice.
+    ///
+    /// # Errors
+    /// Returns [`Error::OutOfRange`] if the range is not inside the slice.
     pub fn slice(self, range: impl RangeBounds<usize>) -> Result<Self> {
         Ok(Self(self.0.sub(range)?))
     }
 
     /// The same bytes as elements of another type. Fails if size or alignment do not fit.
+    ///
+    /// # Errors
+    /// Returns [`Error::Reinterpret`] if the bytes are no whole number of elements of the other type, if they are not aligned for it, or if
+    /// not all bytes are values of it.
     pub fn reinterpret<U: Element>(self) -> Result<BufferSlice<'a, U>> {
         Ok(BufferSlice(self.0.reinterpret()?))
     }
 
     /// Copies the elements to the host. The copy waits for all earlier writes of the elements.
+    ///
+    /// # Errors
+    /// Returns [`Error::Allocation`] if the host does not have the memory, and the errors of [`copy_to`](Self::copy_to).
     pub fn to_vec(&self) -> Result<Vec<T>> {
         self.0.to_vec()
     }
 
     /// Copies the elements to `host`, which must have the same length. The copy waits for all earlier writes of the elements.
+    ///
+    /// # Errors
+    /// Returns [`Error::LengthMismatch`] if the lengths differ, [`Error::Capture`] if a capture uses the buffer, [`Error::Fault`] if the
+    /// copy finds that a kernel on a GPU has faulted, [`Error::InKernel`] if a kernel of the emulator makes the call and the copy would
+    /// wait for this kernel, [`Error::InvalidBits`] if the bytes are no values of `T`, such as 2 for a `bool`, and the errors of the
+    /// driver.
     pub fn copy_to(&self, host: &mut [T]) -> Result<()> {
         self.0.copy_to(host)
     }
@@ -269,16 +285,26 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
     }
 
     /// The elements of `range`, counted in this slice.
+    ///
+    /// # Errors
+    /// Returns [`Error::OutOfRange`] if the range is not inside the slice.
     pub fn into_slice(self, range: impl RangeBounds<usize>) -> Result<Self> {
         Ok(Self(self.0.sub(range)?))
     }
 
     /// The elements before `at`, and the rest.
+    ///
+    /// # Errors
+    /// Returns [`Error::OutOfRange`] if `at` is larger than the length.
     pub fn split_at(self, at: usize) -> Result<(Self, Self)> {
         Ok((Self(self.0.sub(..at)?), Self(self.0.sub(at..)?)))
     }
 
     /// The same bytes as elements of another type. Fails if size or alignment do not fit.
+    ///
+    /// # Errors
+    /// Returns [`Error::Reinterpret`] if the bytes are no whole number of elements of the other type, if they are not aligned for it, or if
+    /// not all bytes are values of it, and if not all bytes are values of `T`.
     pub fn reinterpret<U: Element>(self) -> Result<BufferSliceMut<'a, U>> {
         if !T::ANY_BITS {
             return Err(Error::Reinterpret {
@@ -293,6 +319,9 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
     }
 
     /// Copies `host`, which must have the same length, over the elements. The copy waits for all earlier uses of the elements.
+    ///
+    /// # Errors
+    /// Returns the errors of [`BufferSlice::copy_to`], except [`Error::InvalidBits`].
     pub fn copy_from(&mut self, host: &[T]) -> Result<()> {
         self.0.copy_from(host)
     }
@@ -331,6 +360,11 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
     }
 
     /// Copies `other` over the elements, on `stream`. `other` must have the same length, and must be on the same device.
+    ///
+    /// # Errors
+    /// Returns [`Error::LengthMismatch`] if the lengths differ, [`Error::WrongDevice`] if one of the two is on another device than the
+    /// stream, [`Error::InKernel`] if a kernel of the emulator makes the call and the copy would wait for this kernel, and the errors of
+    /// the driver.
     pub fn copy_from_device(&mut self, stream: &Stream, other: BufferSlice<'_, T>) -> Result<()> {
         let call = "copy on the device";
         check_lengths(call, "the target", self.0.len, "the source", other.0.len)?;

@@ -124,7 +124,7 @@ impl<T: Element> SplitBuffer<T> {
     ///
     /// # Panics
     ///
-    /// If the split has no such device.
+    /// Panics if the split has no such device.
     pub fn range(&self, device: usize) -> Range<usize> {
         self.bounds[device]..self.bounds[device + 1]
     }
@@ -133,7 +133,7 @@ impl<T: Element> SplitBuffer<T> {
     ///
     /// # Panics
     ///
-    /// If the split has no such device.
+    /// Panics if the split has no such device.
     pub fn part(&self, device: usize) -> BufferSlice<'_, T> {
         let len = self.range(device).len();
         self.parts[device].slice(..len).expect("a part is at least as long as its range")
@@ -143,7 +143,7 @@ impl<T: Element> SplitBuffer<T> {
     ///
     /// # Panics
     ///
-    /// If the split has no such device.
+    /// Panics if the split has no such device.
     pub fn part_mut(&mut self, device: usize) -> BufferSliceMut<'_, T> {
         let len = self.range(device).len();
         self.parts[device].slice_mut(..len).expect("a part is at least as long as its range")
