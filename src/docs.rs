@@ -36,6 +36,12 @@ pub mod layers {
     use super::names::*;
 }
 
+pub mod own_types {
+    #![doc = include_str!("../docs/own_types.md")]
+    #[allow(unused_imports, reason = "what the page links")]
+    use super::names::*;
+}
+
 pub mod ready {
     #![doc = include_str!("../docs/ready.md")]
     #[allow(unused_imports, reason = "what the page links")]

@@ -128,6 +128,7 @@
 //!
 //! # Where to go on
 //!
+//! - [`docs::own_types`]: functors, operators, orders and elements of your own
 //! - [`docs::first_collective`]: from an idea in a warp to a collective of a block, with a bug that the emulator finds
 //! - [`docs::debugging`]: what the checked emulator reports
 //! - [`docs::several_devices`]: programs on several GPUs
