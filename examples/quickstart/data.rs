@@ -45,7 +45,7 @@ pub(crate) fn values<R: Read>(open: impl Fn() -> io::Result<R>) -> Result<Vec<f3
         _ => NpyArray::<f32>::read_from(open()?)?.into_values(),
     };
     if values.is_empty() {
-        return Err("the array is empty, and nothing has no mean".into());
+        return Err("the array is empty, so it has no mean".into());
     }
     match values.iter().position(|value| !value.is_finite()) {
         Some(i) => Err(format!("element {i} is {} as float32: remove it, or it would be the mean", values[i]).into()),

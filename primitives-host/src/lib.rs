@@ -10,8 +10,8 @@
 //! Reading it back waits for the launches that write it. So a launch borrows its arguments only while it is called: a
 //! `&Buffer` for a `Global` parameter, a `&mut Buffer` for a `GlobalMut`.
 //!
-//! A stream that waits for another one waits for the last use of the buffer. There is an exception, to save work: if nobody waited
-//! for a stream over its last 64 launches, the next wait is for all of its work.
+//! If a buffer was last used on another stream, a stream waits for that use alone. If no stream has waited for the other one during
+//! its last 64 launches, it waits for all work that the other stream has so far.
 //!
 //! GPU memory comes from a pool of this library's own. The pool keeps freed memory for later buffers, until the last handle of the
 //! device is gone. Calls that allocate, load kernels or wait do not disturb what other code captures on streams of its own.

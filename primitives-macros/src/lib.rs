@@ -171,8 +171,8 @@ use proc_macro::TokenStream;
 /// A kernel checks what it is given, and a launch is a safe call. Where a check is too expensive, there are two ways:
 ///
 /// * `launch(pub(crate))` makes the launch and the function more private than the kernel's type. Other crates can
-///   [instantiate](instantiate!) the kernel for their types, but only this crate launches it, or calls it in another kernel, with
-///   what it has prepared.
+///   [instantiate](instantiate!) the kernel for their types, but only this crate launches it, or calls it in another kernel,
+///   because only this crate prepares the arguments.
 /// * An `unsafe fn` has an unsafe launch. Its docs have a section `# Safety`, which the launch repeats.
 ///
 /// ```

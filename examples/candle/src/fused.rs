@@ -16,15 +16,15 @@ pub struct Fused {
 }
 
 impl Fused {
-    /// Those of a device of `candle`: on the CPU in the emulator.
+    /// Makes the operations for a device of `candle`. For the CPU, they run in the emulator.
     ///
     /// # Errors
     ///
-    /// Those of an adoption.
+    /// Returns the errors of an adoption.
     ///
     /// # Safety
     ///
-    /// A GPU's is one of `Device::new_cuda_with_stream`, and its stream is adopted once at a time.
+    /// If `device` is a GPU, `Device::new_cuda_with_stream` made it, and no other call has adopted its stream.
     pub unsafe fn on(device: &Device) -> kernel_primitives::Result<Self> {
         let stream = match device {
             // SAFETY: the caller's contract.

@@ -27,9 +27,9 @@ impl<'a> Lent<'a> {
     ///
     /// # Safety
     ///
-    /// At the address are so many elements, on the stream's device; on the host, their provenance is exposed. They stay there until this and
-    /// its views are gone and, on a GPU, until the work on them is over. Meanwhile they are written by these views alone, or by nobody. What
-    /// begins at the same address is the same memory, and else it is another.
+    /// `address` is that of `len` elements on the stream's device; on the host, their provenance is exposed. They stay there until this and
+    /// its views are gone and, on a GPU, until the work on them is over. Meanwhile only these views write them, or nobody does. Two calls
+    /// with one address name the same memory; two calls with different addresses name memory that does not overlap.
     unsafe fn view(&mut self, address: u64, len: usize, layout: &Layout) -> kernel_primitives::Result<Tensor<f32>> {
         let whole = match self.whole.iter().find(|(known, _)| *known == address) {
             Some((_, whole)) => whole.clone(),

@@ -1,4 +1,4 @@
-//! A stream of `cudarc`, and slices of it, for this library. To copy into a program that uses both.
+//! Lends a stream of `cudarc` and its slices to this library. You may copy this file into a program that uses both.
 
 use std::sync::Arc;
 
