@@ -87,7 +87,10 @@ const DIFFERENCES: [(&str, &str); 4] = [
     ("Cumsum", "`op(earlier, later)`"),
     ("FloorDivFunctor", "A float divided by 0 is infinite or NaN"),
     ("ReadDataReduce", "there no columns were guarded if `NX = 1`"),
-    ("details::WriteData(dst,src,num)", "[`write_data_lens`] writes the elements of a block; the seed has no such function"),
+    (
+        "details::WriteData(dst,src,num)",
+        "[`write_data_lens`] writes the elements of a block; the seed has no such function",
+    ),
 ];
 
 #[test]
