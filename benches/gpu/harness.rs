@@ -304,8 +304,10 @@ impl Report {
     /// Writes the results, and says whether all were right.
     pub(crate) fn finish(self, options: &Options) -> bool {
         let Self { about, rows, torch, missing, mut failures } = self;
+        // Rows of a tuning begin with its parameter.
         for beginning in &options.rows {
-            if !rows.iter().any(|row| row.starts_with(&format!("{{\"name\": \"{beginning}"))) {
+            let names = [format!("{{\"name\": \"{beginning}"), format!(", {beginning}")];
+            if !rows.iter().any(|row| row.starts_with(&names[0]) || row.contains(&names[1])) {
                 failures.push(format!("--rows {beginning}: there is no such row"));
             }
         }
