@@ -40,7 +40,8 @@ EXPECTED = {
     **dict.fromkeys(["sort_pairs", "merge"], ["CUB", "Thrust"]),
     **dict.fromkeys(["top_k", "segmented_sort", "histogram_even", "segmented_reduce"], ["CUB", "torch"]),
     **dict.fromkeys(["sort_pairs_by", "segmented_scan", "elementwise add ", "block "], ["CUB"]),
-    "scatter": ["Thrust", "torch"],
+    "scatter": ["CUB", "Thrust", "torch"],
+    "expression, sum of a * b": ["CUB", "torch", "torch compiled"],
     **dict.fromkeys(["softmax ", "layer norm ", "cumsum ", "sum dim "], ["torch", "torch compiled"]),
     "sort dim ": ["torch"],
     **dict.fromkeys([f"expression, {count} operands" for count in (2, 5, 9)], ["CUB", "torch", "torch compiled", "CuPy"]),
@@ -232,8 +233,8 @@ def page(results, several=None):
         "",
         prose(
             f"`benches/report.py` made this page from `{results.name}`, which the benchmark wrote at commit "
-            f"`{about['commit']}`, by `{about['command']}`. Milliseconds are medians of the time between two events on the stream. Below "
-            "some 15 µs that is also the time in which the host launches. We take our time, CUB's and "
+            f"`{about['commit']}`, by `{about['command']}`. Milliseconds are medians of the time between two events on the stream. Of "
+            "short rows, that is also the time in which the host launches. We take our time, CUB's and "
             "Thrust's in turn in one process, on the same buffers. PyTorch's is taken in a process of its own, just before. "
             "The bytes count each input once and each output once, however often an algorithm reads them. So the "
             "share of a copy's bandwidth says how far an algorithm is from what the memory allows. The ratio is the time of the "
