@@ -123,6 +123,10 @@ const fn largest(numbers: &[usize]) -> usize {
 pub struct Shared<'k, S> {
     cx: Block<'k>,
     address: *mut u8,
+    /// The bytes of the memory, and its alignment. Both are at least what `S` needs, unless the memory was exchanged through a
+    /// [phase](Shared::phase) (`mem::swap`) for that of another storage. An array has no phases, so its memory is always enough.
+    bytes: u32,
+    align: u32,
     /// The last use: [`UNUSED`], [`USED`], or, with the length of the halves times four, [`DOUBLE_BUFFERED`], or, with the size of a
     /// slot times four, [`BY_OWNERS`].
     last: usize,
@@ -151,7 +155,36 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
         const { assert!(S::ALIGN <= 16, "shared memory is aligned to 16 bytes at most") };
         // SAFETY: the caller's contract.
         let address = unsafe { arena(cx).add(offset) };
-        Self { cx, address, last: UNUSED, half: 0, _borrowed: PhantomData }
+        // SAFETY: the caller's contract.
+        unsafe { Self::at_address(cx, address) }
+    }
+
+    /// The storage at an address.
+    ///
+    /// # Safety
+    /// `S::BYTES` bytes of the block's arena, aligned for `S`, which no other view overlaps.
+    #[inline(always)]
+    unsafe fn at_address(cx: Block<'k>, address: *mut u8) -> Self {
+        let (bytes, align) = const { (S::BYTES as u32, S::ALIGN as u32) };
+        Self { cx, address, bytes, align, last: Self::used_as(UNUSED), half: 0, _borrowed: PhantomData }
+    }
+
+    /// What to remember of a use. Threads access an array at any time, also after a barrier.
+    #[inline(always)]
+    fn used_as(last: usize) -> usize {
+        if matches!(S::ACCESS, StorageAccess::Threads) { USED } else { last }
+    }
+
+    /// The bytes that are both of `S` and of the memory. This is a constant in a kernel that does not exchange storages.
+    #[inline(always)]
+    fn limit(&self) -> usize {
+        S::BYTES.min(self.bytes as usize)
+    }
+
+    /// The alignment that both `S` and the memory have.
+    #[inline(always)]
+    fn alignment(&self) -> usize {
+        S::ALIGN.min(self.align as usize)
     }
 
     #[inline(always)]
@@ -179,7 +212,7 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
         if self.last != UNUSED && self.last != last {
             self.cx.barrier();
         }
-        self.last = last;
+        self.last = Self::used_as(last);
         self.half = if self.half == half as u32 { 0 } else { half as u32 };
         self.half as usize
     }
@@ -196,15 +229,16 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
         if self.last != UNUSED && self.last != by_owners {
             self.cx.barrier();
         }
-        self.last = by_owners;
+        self.last = Self::used_as(by_owners);
     }
 
-    /// Makes a barrier, after which a collective need not begin with one.
+    /// Makes a barrier, after which a collective need not begin with one. A collective in the memory of an array still does, because
+    /// threads can access elements after this barrier.
     #[inline(always)]
     #[track_caller]
     pub fn sync(&mut self) {
         self.cx.barrier();
-        self.last = UNUSED;
+        self.last = Self::used_as(UNUSED);
     }
 
     /// Returns the same memory as the storage of another phase. Its previous contents are lost. The memory remembers its use through either
@@ -213,6 +247,9 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
     /// For an array, whose elements each thread accesses by itself, this call makes that barrier, so all threads of the block must call it,
     /// as they call a collective. The memory of an array itself has no other phases, because nothing would separate them from the accesses:
     /// name both in [`Phases`].
+    ///
+    /// Two storages can exchange their memory (`mem::swap`), also through phases. Memory that is then too small for a phase or a collective
+    /// is a fault.
     ///
     /// ```
     /// use kernel_primitives::prelude::*;
@@ -280,7 +317,7 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
     }
 
     /// Works as [`phase`](Self::phase), but memory that is too small is a fault, and not a compile error. This is for generic code with
-    /// branches that run only if the storage fits. The comparison is one of constants.
+    /// branches that run only if the storage fits. The comparison is one of constants, unless the kernel exchanges storages.
     #[track_caller]
     pub fn phase_checked<U: SharedStorage>(&mut self) -> &mut Shared<'k, U> {
         const {
@@ -290,14 +327,17 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
             )
         };
         const { assert!(!matches!(U::ACCESS, StorageAccess::Alone), "this storage shares its memory with no other phase") };
-        if U::BYTES > S::BYTES || U::ALIGN > S::ALIGN {
-            self.cx.raise(FaultKind::BadShape, [U::BYTES as u64, S::BYTES as u64], Location::caller());
+        if U::BYTES > self.limit() {
+            self.cx.raise(FaultKind::BadShape, [U::BYTES as u64, self.limit() as u64], Location::caller());
+        }
+        if U::ALIGN > self.alignment() {
+            self.cx.raise(FaultKind::BadShape, [U::ALIGN as u64, self.alignment() as u64], Location::caller());
         }
         if matches!(U::ACCESS, StorageAccess::Threads) {
             self.enter();
         }
         // SAFETY: the type has one layout for all storages; the memory is large enough and aligned, and starts undefined
-        // for either.
+        // for either. What it is exchanged for through this reference has enough for `U`, or is checked before it is used.
         unsafe { &mut *core::ptr::from_mut(self).cast() }
     }
 
@@ -307,18 +347,23 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
     pub fn array<T: Copy>(&self, offset: usize, len: usize) -> SharedArray<'k, T> {
         const { assert!(align_of::<T>() <= 16, "shared memory is aligned to 16 bytes at most") };
         let end = len.saturating_mul(size_of::<T>()).saturating_add(offset);
-        if end > S::BYTES || !offset.is_multiple_of(align_of::<T>()) || align_of::<T>() > S::ALIGN {
-            self.cx.raise(FaultKind::BadShape, [end as u64, S::BYTES as u64], Location::caller());
+        let limit = self.limit();
+        if end > limit || !offset.is_multiple_of(align_of::<T>()) || align_of::<T>() > self.alignment() {
+            self.cx.raise(FaultKind::BadShape, [end as u64, limit as u64], Location::caller());
         }
-        // SAFETY: inside the storage.
+        // SAFETY: inside the storage and its memory.
         let address = unsafe { self.address.add(offset).cast() };
         SharedArray { cx: self.cx, address, len, _borrowed: PhantomData }
     }
 
     /// The address of the storage. It is the unsafe level below the view. The emulator does not see accesses through it: from now on it
-    /// treats the storage as written.
+    /// treats the storage as written. Memory that was exchanged for less (see [`phase`](Self::phase)) is a fault.
     #[inline(always)]
+    #[track_caller]
     pub fn as_mut_ptr(&mut self) -> *mut S {
+        if S::BYTES > self.bytes as usize || S::ALIGN > self.align as usize {
+            self.cx.raise(FaultKind::BadShape, [S::BYTES as u64, self.bytes as u64], Location::caller());
+        }
         #[cfg(not(target_arch = "nvptx64"))]
         raw::expose(self.cx, Space::Shared, self.address, S::BYTES);
         self.address.cast()

@@ -5,7 +5,7 @@ use kernel_primitives::grid::Chain;
 use kernel_primitives::input::Zip;
 use kernel_primitives::output::SpanMut;
 use kernel_primitives::prelude::*;
-use kernel_primitives::view::{Parity, Rows, SplitBarriers};
+use kernel_primitives::view::{Parity, Phases, Rows, SplitBarriers};
 
 #[kernel]
 pub fn columns_of_64_threads(
@@ -104,6 +104,49 @@ pub fn empty_rows(cx: Block, columns: u64, mut x: GlobalMut<u32, Rows<4>>, mut o
         empty += 2 * unsafe { x.row_by_warps::<2>(row, columns) }.is_empty() as u32;
     }
     out.store(empty);
+}
+
+/// Exchanges the memory of two storages, one of which is too small for what the other is used for then.
+#[kernel]
+pub fn exchanged_storages(
+    cx: Block,
+    what: u32,
+    mut out: GlobalMut<u32, PerBlock>,
+    large: Shared<Phases<(ReduceStorage<u32>, [u32; 256])>>,
+    wide: Shared<ReduceStorage<u64>>,
+    small: Shared<ReduceStorage<u32>>,
+    other: Shared<[u32; 256]>,
+) {
+    // All of them have one lifetime now.
+    let (mut large, mut wide, mut small, mut other) = (large, wide, small, other);
+    // What is written beyond the smaller memory is in this array.
+    other.set(cx.thread_rank() as usize, 1);
+    match what {
+        0 => {
+            core::mem::swap(large.phase::<ReduceStorage<u32>>(), &mut small);
+            large.phase::<[u32; 256]>().set(200, 7);
+        }
+        1 => {
+            *large.phase::<ReduceStorage<u32>>() = small;
+            large.phase::<[u32; 256]>().set(200, 7);
+        }
+        2 => {
+            core::mem::swap(wide.phase::<ReduceStorage<u32>>(), &mut small);
+            let _ = block_reduce(cx, &mut wide, 1, Add);
+        }
+        3 => {
+            // As many bytes, but aligned to less.
+            core::mem::swap(large.phase::<[u32; 256]>(), &mut other);
+            let _ = block_reduce(cx, large.phase::<ReduceStorage<u32>>(), 1, Add);
+        }
+        _ => {
+            // As many bytes as before, or more.
+            core::mem::swap(wide.phase::<ReduceStorage<u32>>(), large.phase::<ReduceStorage<u32>>());
+            large.phase::<[u32; 256]>().set(cx.thread_rank() as usize, 7);
+            let _ = block_reduce(cx, &mut wide, 1, Add);
+        }
+    }
+    out.store(other.get(cx.thread_rank() as usize));
 }
 
 #[kernel]
@@ -299,6 +342,19 @@ mod tests {
             kernels::empty_rows::launch(&stream, (1, 64), columns, &mut x, &mut out)?;
             assert_eq!(out.to_vec()?, [expected], "{columns} columns");
         }
+        Ok(())
+    }
+
+    #[test]
+    fn memory_that_was_exchanged_for_less_is_a_fault() -> Result<()> {
+        let stream = stream()?;
+        let mut out = stream.buffer_zeroed::<u32>(1)?;
+        for (what, args) in [(0, [1024, 512]), (1, [1024, 512]), (2, [1024, 512]), (3, [16, 4])] {
+            let fault = raised(&stream, kernels::exchanged_storages::launch(&stream, (1, 64), what, &mut out));
+            assert_eq!(fault, Fault { kind: FaultKind::BadShape, args }, "{what}");
+        }
+        kernels::exchanged_storages::launch(&stream, (1, 64), 4, &mut out)?;
+        assert_eq!(out.to_vec()?, [1]);
         Ok(())
     }
 

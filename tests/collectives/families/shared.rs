@@ -113,6 +113,33 @@ pub fn elements_and_collectives(
     }
 }
 
+/// Adds up what each thread has read from the next thread, twice. The memory of the sum is then that of the array, which other threads may
+/// still read. First it has two phases, with a barrier of the array's own; then the array is another one, which is exchanged for the phase.
+#[kernel]
+pub fn sums_after_arrays(
+    cx: Block,
+    mut out: GlobalMut<[u32; 2]>,
+    phases: Shared<Phases<(ReduceStorage<u32>, [u32; 256])>>,
+    array: Shared<[u32; 256]>,
+) {
+    let (mut phases, mut array) = (phases, array);
+    let (rank, threads) = (cx.thread_rank() as usize, cx.block_threads() as usize);
+    for i in cx.items(out.len()) {
+        let own = phases.phase::<[u32; 256]>();
+        own.set(rank, rank as u32);
+        own.sync();
+        let next = own.get((rank + 1) % threads);
+        let first = block_reduce(cx, phases.phase::<ReduceStorage<u32>>(), next, Add);
+
+        array.set(rank, rank as u32);
+        array.sync();
+        let next = array.get((rank + 1) % threads);
+        core::mem::swap(phases.phase::<[u32; 256]>(), &mut array);
+        let second = block_reduce(cx, phases.phase::<ReduceStorage<u32>>(), next, Add);
+        out.set(i, [first, second]);
+    }
+}
+
 /// Counts the threads of the block with each remainder, in an array's elements.
 #[kernel]
 pub fn counted(cx: Block, mut out: GlobalMut<u32>, mut shared: Shared<Halves<u32, 1>>) {
@@ -279,6 +306,20 @@ mod tests {
                 let odd = x.iter().fold(false, |odd, x| odd ^ (x % 2 != 0)) as u32 * rounds as u32;
                 let expected: Vec<_> = (0..threads).map(|i| [odd, x[(i + rounds) % threads]]).collect();
                 assert_eq!(out.to_vec()?, expected, "{threads} threads");
+            }
+        }
+        Ok(())
+    }
+
+    /// A checked emulator reports reads of an array that a collective's writes race with.
+    #[test]
+    fn a_collective_waits_for_the_accesses_of_an_array_that_had_its_memory() -> Result<()> {
+        for stream in streams()? {
+            for threads in [1usize, 33, 256] {
+                let mut out = stream.buffer_zeroed::<[u32; 2]>(threads)?;
+                kernels::sums_after_arrays::launch(&stream, (1, threads as u32), &mut out)?;
+                let sum = (threads * (threads - 1) / 2) as u32;
+                assert_eq!(out.to_vec()?, vec![[sum; 2]; threads], "{threads} threads");
             }
         }
         Ok(())

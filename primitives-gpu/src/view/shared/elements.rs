@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 use core::mem::{align_of, size_of};
 
 use super::array::SharedArray;
-use super::{Shared, SharedStorage, UNUSED, arena};
+use super::{Shared, SharedStorage, arena};
 use crate::element::Element;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::simt::emulated::{AccessKind, Space};
@@ -95,7 +95,8 @@ impl<'k, T: Element> SharedSlice<'k, T> {
     pub fn storage<S: SharedStorage>(self) -> Shared<'k, S> {
         const { assert!(S::ALIGN <= 16, "shared memory is aligned to 16 bytes at most") };
         self.cx.require_at_most(S::BYTES, self.len * size_of::<T>());
-        Shared { cx: self.cx, address: self.address.cast(), last: UNUSED, half: 0, _borrowed: PhantomData }
+        // SAFETY: so many bytes, aligned to 16, which are this view's.
+        unsafe { Shared::at_address(self.cx, self.address.cast()) }
     }
 
     /// All of it as an array, for collectives.
