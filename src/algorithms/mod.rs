@@ -151,6 +151,7 @@ pub(crate) mod top_k {
     #[cfg(not(target_arch = "nvptx64"))]
     pub(crate) mod call;
     pub(crate) mod kernel;
+    pub(crate) mod limit;
 }
 pub(crate) mod transform {
     #[cfg(not(target_arch = "nvptx64"))]
@@ -275,6 +276,10 @@ pub(crate) mod device {
     pub use super::tile::warps::WarpStorage;
     pub use super::top_k::kernel::{
         TOP_K_BLOCKS, TOP_K_MOST, TOP_K_THREADS, TOP_K_TILE, top_k_last, top_k_last_pairs, top_k_tiles,
+    };
+    pub use super::top_k::limit::{
+        TOP_K_BEST_THREADS, TOP_K_BEST_WARPS, TOP_K_FOUND_THREADS, TopKRecord, top_k_before, top_k_bests, top_k_found,
+        top_k_found_pairs, top_k_rows,
     };
     pub use super::transform::kernel::{SCATTER_ITEMS, scatter_tiles, transform_tiles, transform_vectors};
     pub use super::unique::kernel::{UniqueStorage, unique_bytes, unique_tiles};

@@ -103,4 +103,6 @@ pub use sorts::radix_sort::{
     RadixSortStorage, block_radix_sort, block_radix_sort_pairs, block_radix_sort_pairs_to_striped,
     block_radix_sort_to_striped,
 };
+#[doc(hidden)]
+pub use sorts::top_k::{TopKFound, block_top_k_before, block_top_k_records};
 pub use sorts::top_k::{TopKStorage, block_top_k, block_top_k_by, block_top_k_of, block_top_k_of_sorted};

@@ -1,17 +1,21 @@
 //! The first `k` items in an order.
 //!
-//! `top_k_tiles` keeps the first `k` items of each block's share, and `top_k_last` keeps the first `k` of these. If `k` is larger than a
-//! block can keep, a merge sort runs instead, which drops the items after the first `k` of each run.
+//! Few items are the work of one block. Of many, those before a limit are found and sorted: see [`limit`](super::limit). If there are more
+//! than 32 bits can number, or so few blocks that the limit would be late, `top_k_tiles` keeps the first `k` items of each block's share,
+//! and `top_k_last` keeps the first `k` of these. If `k` is larger than a block can keep, a merge sort runs instead, which drops the items
+//! after the first `k` of each run.
 
 use crate::__algorithms::*;
+use crate::__private::{Again, Entry};
 use crate::algorithms::kernels::algorithm;
 use crate::algorithms::merge_sort::call::{first_of, first_of_pairs};
 use crate::algorithms::run::{Run, Scratch, bytes_of, check_output, check_values};
 use crate::algorithms::tuning::Parameter;
 use crate::functor::{Comparator, Direction, Turned};
 use crate::input::Source;
-use crate::kernels::device;
-use crate::{BufferSliceMut, Dims, Element, Error, InputArg, Result, SortKey};
+use crate::kernels::device::{self, TopKRecord};
+use crate::simt::WARP;
+use crate::{BufferSliceMut, Dims, Element, Error, InputArg, Result, SortKey, Stream};
 
 algorithm! {
     /// Inputs and orders that [`top_k`] has kernels for.
@@ -25,10 +29,12 @@ algorithm! {
 /// as it is.
 ///
 /// Cost: up to a `k` of 1024, one read of the input. If the input has more than 30 Ki items (14 Ki items of four bytes on compute
-/// capability 9.0), several blocks share it, and a small second launch reads `k` items of each block; there are up to two blocks for each
-/// multiprocessor. The cost does not depend on the order of the input: equal, ascending and descending items are as fast as any others. For
-/// a larger `k`, a merge sort of tiles keeps the first `k` items of each run. Temporary memory: the items that the second launch reads; or,
-/// for a larger `k`, up to two copies of the input.
+/// capability 9.0), several blocks share it, and a second launch reads the parts of it again that have items before a limit. For items in
+/// random order, there are about `k` such parts, of 256 to 1024 items. A small third launch sorts the items before the limit. It has up to
+/// twice `k` items if the input is in random order, or ascends or descends, or all items are equal; in the worst case it has `k` items of
+/// each block, of which there are up to two for each multiprocessor. For a larger `k`, a merge sort of tiles keeps the first `k` items of
+/// each run. Temporary memory: some 12 bytes for each part, and for each of `k` items of each block; or, for a larger `k`, up to two copies
+/// of the input.
 ///
 /// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::top_k<MyKey, Greater>);`.
 ///
@@ -70,7 +76,8 @@ where
     O: Direction + Comparator<S::Item>,
     S::Short: TopK<O, Tag>,
 {
-    let (tiles_kernel, last_kernel, sort, splits, merge) = <S::Short as TopK<O, Tag>>::kernels();
+    let (tiles_kernel, last_kernel, bests_kernel, before_kernel, found_kernel, sort, splits, merge) =
+        <S::Short as TopK<O, Tag>>::kernels();
     let (run, out) = (run.into(), out.into());
     let stream = run.stream;
     let len = run.items("top_k", &x)?;
@@ -84,13 +91,18 @@ where
         return first_of((sort, splits, merge), run, x, order, out);
     }
     let shares = Shares::of(&run, "top_k", len, size_of::<S::Item>())?;
+    let turned = Turned::of::<S::Item, O>().0;
+    if let Some(limit) = Limit::of::<S>(&run, &shares, len, k)? {
+        return limit.find((bests_kernel, before_kernel), run, x, (k, turned), |stream, found, total| {
+            device::top_k_found::launch_entry(found_kernel, stream, Limit::last(), found, total, &mut out, k, turned)
+        });
+    }
     let found = if shares.blocks > 1 { shares.blocks * k } else { 0 };
     let mut memory = run.memory(&[Scratch::<S::Item>::bytes(found), 0])?;
     let mut parts = memory.parts();
     let (mut keys, mut none) = (Scratch::take(&mut parts, found)?, parts.take::<u64>(0)?);
     let mut keys = keys.as_mut_slice()?;
     let Shares { tiles, more, .. } = shares;
-    let turned = Turned::of::<S::Item, O>().0;
     if found == 0 {
         return device::top_k_tiles::launch_entry(
             tiles_kernel,
@@ -128,7 +140,7 @@ algorithm! {
 /// Finds the first `k` keys in an order, sorts them, and returns them with their values. Of equal keys, it takes those that come first in
 /// the input.
 ///
-/// Otherwise this works as [`top_k`], except that up to a `k` of 1024 there is always a second launch. Values are a buffer, or what
+/// Otherwise this works as [`top_k`], except that a single block, too, needs a second launch. Values are a buffer, or what
 /// [`input`](crate::input) computes: `counting(0u32, len)` gives the places of the keys. Only the values of the keys found are read.
 ///
 /// Ready for numbers with `counting(0u32, len)`. For others, write `instantiate!(kernel_primitives::algorithms::top_k_pairs<MyKey, u32,
@@ -175,7 +187,8 @@ where
     O: Direction + Comparator<S::Item>,
     S::Short: TopKPairs<X::Short, O, Tag>,
 {
-    let (tiles_kernel, last_kernel, sort, splits, merge) = <S::Short as TopKPairs<X::Short, O, Tag>>::kernels();
+    let (tiles_kernel, last_kernel, bests_kernel, before_kernel, found_kernel, sort, splits, merge) =
+        <S::Short as TopKPairs<X::Short, O, Tag>>::kernels();
     let (run, out, values_out) = (run.into(), keys_out.into(), values_out.into());
     let stream = run.stream;
     let len = run.items("top_k_pairs", &keys)?;
@@ -191,13 +204,29 @@ where
         return first_of_pairs((sort, splits, merge), run, keys, values, order, (out, values_out));
     }
     let shares = Shares::of(&run, "top_k_pairs", len, size_of::<S::Item>())?;
+    let turned = Turned::of::<S::Item, O>().0;
+    if let Some(limit) = Limit::of::<S>(&run, &shares, len, k)? {
+        return limit.find((bests_kernel, before_kernel), run, keys, (k, turned), |stream, found, total| {
+            device::top_k_found_pairs::launch_entry(
+                found_kernel,
+                stream,
+                Limit::last(),
+                found,
+                total,
+                values,
+                &mut out,
+                &mut values_out,
+                k,
+                turned,
+            )
+        });
+    }
     let found = shares.blocks * k;
     let mut memory = run.memory(&[Scratch::<S::Item>::bytes(found), bytes_of::<u64>(found)])?;
     let mut parts = memory.parts();
     let (mut found, mut places) = (Scratch::take(&mut parts, found)?, parts.take::<u64>(found)?);
     let mut found = found.as_mut_slice()?;
     let Shares { tiles, more, .. } = shares;
-    let turned = Turned::of::<S::Item, O>().0;
     device::top_k_tiles::launch_entry(
         tiles_kernel,
         stream,
@@ -262,6 +291,89 @@ impl Shares {
 
     fn dims(&self) -> Dims {
         Dims::new(self.blocks as u32, device::TOP_K_THREADS as u32)
+    }
+}
+
+/// How the first few are found by a limit: see [`limit`](super::limit).
+struct Limit {
+    /// The number of blocks that read the input, and of segments that they read.
+    blocks: usize,
+    segments: usize,
+    /// The number of samples of each block, and of samples among which the limit is the last.
+    samples: usize,
+    needed: usize,
+    /// A sample is one of so many threads.
+    step: usize,
+}
+
+impl Limit {
+    /// The most samples among which the limit is the last. The limit is the better, the more there are; but all of them are sorted.
+    const NEEDED: usize = 128;
+
+    /// The least number of samples of a block. The first keys are rarely all in one block, because rows of items are of blocks in turn.
+    const SAMPLES: usize = 16;
+
+    /// Returns how to find the first `k` of `len` keys, unless one block does it alone or there are too many for places of 32 bits.
+    fn of<S: Source>(run: &Run<'_>, shares: &Shares, len: usize, k: usize) -> Result<Option<Self>> {
+        let (vector, rows) = device::top_k_rows::<S>();
+        let row = WARP as usize * vector;
+        let most = run.blocks(Parameter::TopKBlocks, size_of::<S::Item>())?;
+        let blocks = (len / (row * rows * device::TOP_K_BEST_WARPS)).min(most);
+        // Of few blocks, nearly all first keys of threads would be needed, and the limit would come late.
+        let few = blocks * device::TOP_K_BEST_THREADS < k + k / 8;
+        if shares.blocks < 2 || blocks < 2 || few || len >= u32::MAX as usize {
+            return Ok(None);
+        }
+        let warps = blocks * device::TOP_K_BEST_WARPS;
+        let segments = len.div_ceil(row * rows * warps) * warps;
+        let step = k.div_ceil(Self::NEEDED).max(1);
+        let needed = k.div_ceil(step);
+        Ok(Some(Self { blocks, segments, samples: needed.div_ceil(blocks).max(Self::SAMPLES), needed, step }))
+    }
+
+    /// The block of the last kernel.
+    fn last() -> Dims {
+        Dims::new(1, device::TOP_K_FOUND_THREADS as u32)
+    }
+
+    /// Finds keys among which the first `k` are, and calls a function with their records and their number.
+    fn find<I: InputArg<S>, S: Source<Item: SortKey>>(
+        &self,
+        (bests, before): (Entry<device::top_k_bests<S>>, Entry<device::top_k_before<S>>),
+        run: Run<'_>,
+        x: I,
+        (k, turned): (usize, u64),
+        last: impl FnOnce(&Stream, &BufferSliceMut<'_, TopKRecord<S::Item>>, &BufferSliceMut<'_, u32>) -> Result<()>,
+    ) -> Result<()> {
+        let Self { blocks, segments, samples, needed, step } = *self;
+        let dims = Dims::new(blocks as u32, device::TOP_K_BEST_THREADS as u32);
+        let (stream, sizes) = (run.stream, [segments + blocks * samples, blocks * k]);
+        let mut memory = run.memory(&[
+            Scratch::<TopKRecord<S::Item>>::bytes(sizes[0]),
+            Scratch::<TopKRecord<S::Item>>::bytes(sizes[1]),
+            bytes_of::<u32>(1),
+        ])?;
+        let mut parts = memory.parts();
+        let (mut records, mut found) = (Scratch::take(&mut parts, sizes[0])?, Scratch::take(&mut parts, sizes[1])?);
+        let mut total = parts.take::<u32>(1)?;
+        let (mut records, mut found) = (records.as_mut_slice()?, found.as_mut_slice()?);
+        device::top_k_bests::launch_entry(
+            bests,
+            stream,
+            dims,
+            Again(&x),
+            &mut records,
+            &mut total,
+            segments,
+            samples,
+            step,
+            turned,
+        )?;
+        let warps = blocks * device::TOP_K_BEST_WARPS;
+        device::top_k_before::launch_entry(
+            before, stream, dims, x, &records, &mut found, &mut total, k, segments, warps, needed, turned,
+        )?;
+        last(stream, &found, &total)
     }
 }
 

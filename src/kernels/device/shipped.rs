@@ -214,6 +214,9 @@ macro_rules! __algorithm {
         $crate::$then! { $given TopK [O] [Self: AsSource] [
             top_k_tiles<Of<Self>>,
             top_k_last<Item<Self>>,
+            top_k_bests<Of<Self>>,
+            top_k_before<Of<Self>>,
+            top_k_found<Item<Self>>,
             merge_sort_tiles<Of<Self>, O>,
             merge_splits<Spans<Self>, Spans<Self>, O>,
             merge_tiles<Spans<Self>, Spans<Self>, O>,
@@ -223,6 +226,9 @@ macro_rules! __algorithm {
         $crate::$then! { $given TopKPairs [X, O] [Self: AsSource, X: AsSource] [
             top_k_tiles<Of<Self>>,
             top_k_last_pairs<Item<Self>, Of<X>>,
+            top_k_bests<Of<Self>>,
+            top_k_before<Of<Self>>,
+            top_k_found_pairs<Item<Self>, Of<X>>,
             merge_sort_tiles_pairs<Of<Self>, Of<X>, O>,
             merge_splits<Spans<Self>, Spans<Self>, O>,
             merge_tiles_pairs<Spans<Self>, Spans<Self>, Spans<X>, Spans<X>, O>,
@@ -362,7 +368,15 @@ kernel_primitives::__shipped! {
     // The first few.
     for T in numbers, O in [Less, Greater] { top_k<T, O>, top_k_pairs<T, Counting<u32>, O> }
     for T in [f32] { top_k_pairs<T, Counting<u64>, Greater> }
-    for T in numbers as unsigned share { top_k_tiles<Span<T>>, top_k_last<T>, top_k_last_pairs<T, Counting<u32>> }
+    for T in numbers as unsigned share {
+        top_k_tiles<Span<T>>,
+        top_k_last<T>,
+        top_k_last_pairs<T, Counting<u32>>,
+        top_k_bests<Span<T>>,
+        top_k_before<Span<T>>,
+        top_k_found<T>,
+        top_k_found_pairs<T, Counting<u32>>,
+    }
 
     // Selections.
     for T in numbers as unsigned { select_if<T, BindSecond<NotEqual, T>>, unique<T> }

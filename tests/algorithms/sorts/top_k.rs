@@ -192,6 +192,57 @@ fn of_a_few_items_sanitize() -> Result<()> {
     Ok(())
 }
 
+/// Several blocks find a limit, and look at what comes before it.
+#[test]
+fn by_a_limit_sanitize() -> Result<()> {
+    for stream in streams()? {
+        check(&stream, &floats(17 * TOP_K_TILE + 6, 2), 1, 129)?;
+    }
+    Ok(())
+}
+
+/// Both blocks have more segments with candidates than they list.
+#[test]
+fn of_more_segments_than_a_block_lists() -> Result<()> {
+    let stream = stream()?;
+    // Two blocks read 8192 items together. Each of their threads has one of the first items, each segment of 256 items has one, and the
+    // last of these is a thread's only one, so that the limit comes after all of them.
+    let len = 80 * 8192 + 7;
+    let mut x: Vec<u64> = values::<u64>(len, 1).into_iter().map(|x| x >> 2 | 1 << 62).collect();
+    for (i, item) in x.iter_mut().enumerate() {
+        let row = i / 64;
+        if row % 128 < 32 && (i % 64 == 0 || row < 32 && i % 2 == 0) {
+            *item &= (1 << 60) - 1;
+        }
+    }
+    x[31 * 64 + 62] = 1 << 61;
+    let keys = stream.buffer_from(&x)?;
+    for k in [900, TOP_K_MOST - 1, TOP_K_MOST] {
+        let (mut out, mut places) = (stream.buffer_zeroed::<u64>(k)?, stream.buffer_zeroed::<u32>(k)?);
+        top_k_pairs(&stream, &keys, counting(0u32, len), k, Less, &mut out, &mut places)?;
+        let expected = first(&x, k, false);
+        assert!(out.to_vec()? == at(&x, &expected) && places.to_vec()? == expected, "{k}");
+    }
+    Ok(())
+}
+
+/// The records of these keys differ from the last record only by their places.
+#[test]
+fn of_keys_that_come_last() -> Result<()> {
+    let stream = stream()?;
+    for len in [OF_TWO_BLOCKS[0], OF_TWO_BLOCKS[1]] {
+        let (most, least) = (stream.buffer_from(&vec![u32::MAX; len])?, stream.buffer_from(&vec![0u32; len])?);
+        for k in [1, 127, 128, 129, TOP_K_MOST - 1, TOP_K_MOST] {
+            let (mut out, mut places) = (stream.buffer_from(&vec![7u32; k])?, stream.buffer_zeroed::<u32>(k)?);
+            top_k_pairs(&stream, &most, counting(0u32, len), k, Less, &mut out, &mut places)?;
+            assert!(out.to_vec()? == vec![u32::MAX; k] && places.to_vec()?.into_iter().eq(0..k as u32), "{k}");
+            top_k_pairs(&stream, &least, counting(0u32, len), k, Greater, &mut out, &mut places)?;
+            assert!(out.to_vec()? == vec![0; k] && places.to_vec()?.into_iter().eq(0..k as u32), "{k}");
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn a_workspace_is_enough_and_nobody_waits() -> Result<()> {
     let stream = stream()?;

@@ -4,9 +4,10 @@ use core::marker::PhantomData;
 use core::mem::{align_of, size_of};
 
 use super::bitonic::{IndexedSortStorage, first_position, indexed_threads};
+use super::candidates::Candidates;
 use crate::element::SortKey;
 use crate::functor::{Direction, KeyOrder};
-use crate::simt::{Block, WARP};
+use crate::simt::Block;
 use crate::view::{Global, Shared, SharedArray, SharedStorage};
 use crate::warp::{Ranked, Record, SortBits, Threads, of_ranked, ranked, unrolled};
 
@@ -84,11 +85,11 @@ pub fn block_top_k<const ITEMS: usize, const TILE: usize, K: SortKey, O: Directi
 pub struct TopKStorage<K, const TILE: usize>(PhantomData<K>);
 
 impl<K: SortKey, const TILE: usize> TopKStorage<K, TILE> {
-    const RECORD: usize = size_of::<Ranked<K>>();
+    pub(super) const RECORD: usize = size_of::<Ranked<K>>();
     /// The place of the last record of the first `k`, after the candidates and the other half of the network's memory.
-    const THRESHOLD: usize = 2 * TILE * Self::RECORD;
+    pub(super) const THRESHOLD: usize = 2 * TILE * Self::RECORD;
     /// The place of the number of candidates.
-    const COUNT: usize = Self::THRESHOLD + Self::RECORD;
+    pub(super) const COUNT: usize = Self::THRESHOLD + Self::RECORD;
 }
 
 // SAFETY: uninitialised records, and a number.
@@ -150,7 +151,7 @@ pub fn block_top_k_of<const ITEMS: usize, const TILE: usize, K: SortKey, O: Dire
     let threads = cx.block_threads() as usize;
     let step = threads * (ITEMS / 2);
     cx.require_at_most(x.len(), u32::MAX as usize);
-    let mut candidates = Candidates::<K, TILE, ITEMS>::begin(cx, shared, k);
+    let mut candidates = Candidates::<K, TILE, ITEMS>::begin(cx, shared, k, Ranked::<K>::LAST);
 
     let mut start = cx.thread_rank() as usize;
     let end = x.len().next_multiple_of(step) + start;
@@ -250,9 +251,6 @@ pub fn block_top_k_of_sorted<const ITEMS: usize, const TILE: usize, const READ: 
     rounds_of::<ITEMS, TILE, READ, K, O, true>(cx, shared, rounds, k, order, read)
 }
 
-/// The number of rounds between two looks at the number of candidates.
-const TOGETHER: usize = 4;
-
 #[track_caller]
 fn rounds_of<const ITEMS: usize, const TILE: usize, const READ: usize, K: SortKey, O: KeyOrder, const SORTED: bool>(
     cx: Block<'_>,
@@ -262,278 +260,85 @@ fn rounds_of<const ITEMS: usize, const TILE: usize, const READ: usize, K: SortKe
     order: O,
     read: impl Fn(usize) -> ([K; READ], [u32; READ], u32),
 ) -> ([K; ITEMS], [u32; ITEMS]) {
-    const { assert!(READ <= 16 && READ.is_multiple_of(ITEMS / 2), "a round has several halves of the items") };
-    let mut candidates = Candidates::<K, TILE, ITEMS>::begin(cx, shared, k);
-    let records = |(keys, indices, counting): ([K; READ], [u32; READ], u32)| {
-        let mut records = [Ranked::<K>::LAST; READ];
-        unrolled!(
-            i < READ,
-            if counting >> i & 1 != 0 {
-                records[i] = order.to_bits(keys[i]).ranked(indices[i]);
-            }
-        );
-        records
-    };
-    let ahead = |round: usize| if round < rounds { read(round) } else { ([K::ZERO; READ], [0; READ], 0) };
-    let room = candidates.room();
-    let mut next = ([K::ZERO; READ], [0; READ], 0);
-    let (mut round, mut count) = (0, 0);
-    while round < rounds {
-        let end = (round + TOGETHER).min(rounds);
-        let before = count;
-        // In the first rounds, all keys are candidates. Later there are few, which are counted after the rounds.
-        if round > 0 {
-            for at in round..end {
-                let here = next;
-                next = ahead(at + 1);
-                let records = records(here);
-                if cx.any(cx.warp_mask(), candidates.has_better(&records)) {
-                    candidates.append(&records, READ);
-                }
-            }
-            count = candidates.counted();
-            if SORTED && count == before {
-                break;
-            }
-        }
-        if round == 0 || count > room {
-            candidates.forget(before);
-            for at in round..end {
-                let threads = cx.barrier_count(candidates.has_better(&records(read(at))));
-                if threads > 0 {
-                    // Keys are read again instead of being kept in registers, because this is rare.
-                    candidates.gather_round(threads, || records(read(at)));
-                }
-            }
-            next = ahead(end);
-            count = candidates.counted();
-        }
-        // With that many, there is hardly room for the candidates of the next rounds.
-        if count > room / 2 + candidates.k / 2 {
-            candidates.cut();
-            count = candidates.k;
-        }
-        round = end;
-    }
+    let mut candidates = Candidates::<K, TILE, ITEMS>::begin(cx, shared, k, Ranked::<K>::LAST);
+    candidates.add_rounds::<READ, O, SORTED, false>(rounds, order, read);
     candidates.finish(order)
 }
 
-/// The records that may be among the first `k` so far.
-struct Candidates<'k, K: SortKey, const TILE: usize, const ITEMS: usize> {
-    cx: Block<'k>,
-    /// The candidates, in any order. This is also one half of the network's memory.
+/// The records of at most `k` keys, in shared memory, in any order.
+#[doc(hidden)]
+pub struct TopKFound<'k, K: SortKey> {
     records: SharedArray<'k, Ranked<K>>,
-    other_half: SharedArray<'k, Ranked<K>>,
-    threshold: SharedArray<'k, Ranked<K>>,
-    count: SharedArray<'k, u32>,
-    k: u32,
-    /// The `k`th record of the last reduction.
-    last: Ranked<K>,
+    count: u32,
 }
 
-impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TILE, ITEMS> {
-    /// Starts without candidates.
-    #[track_caller]
-    fn begin<'s: 'k>(cx: Block<'k>, shared: &mut Shared<'s, TopKStorage<K, TILE>>, k: usize) -> Self {
-        const { assert!(matches!(ITEMS, 2 | 4 | 8 | 16), "the first few of many keys take 2, 4, 8 or 16 items a thread") };
-        let tile = cx.block_threads() as usize * ITEMS;
-        cx.require_at_most(tile, TILE);
-        cx.require_at_most(k, tile / 2);
-        shared.enter();
-        let candidates = Self {
-            cx,
-            records: shared.array(0, TILE),
-            other_half: shared.array(TILE * TopKStorage::<K, TILE>::RECORD, TILE),
-            threshold: shared.array(TopKStorage::<K, TILE>::THRESHOLD, 1),
-            count: shared.array(TopKStorage::<K, TILE>::COUNT, 1),
-            k: k as u32,
-            last: Record::LAST,
-        };
-        // SAFETY: only the first thread writes; the barrier comes before the others' accesses.
-        unsafe {
-            if cx.thread_rank() == 0 {
-                candidates.count.store(0, 0);
-            }
-        }
-        cx.barrier();
-        candidates
-    }
-
-    /// Returns the first `k`, sorted.
-    #[track_caller]
-    fn finish(mut self, order: impl KeyOrder) -> ([K; ITEMS], [u32; ITEMS]) {
-        self.cx.barrier();
-        let records = self.cut();
-        let (mut keys, mut indices) = ([K::ZERO; ITEMS], [0; ITEMS]);
-        unrolled!(i < ITEMS, {
-            let (bits, index) = SortBits::of_ranked(records[i]);
-            (keys[i], indices[i]) = (order.of_bits(bits), index);
-        });
-        (keys, indices)
-    }
-
-    /// Returns whether one of the records comes before the `k`th.
+impl<K: SortKey> TopKFound<'_, K> {
+    /// How many there are. It is the same in all threads.
     #[inline(always)]
-    fn has_better<const N: usize>(&self, records: &[Ranked<K>; N]) -> bool {
-        let mut any = false;
-        unrolled!(i < N, any |= records[i].precedes(self.last));
-        any
+    pub fn count(&self) -> u32 {
+        self.count
     }
 
-    /// The number of candidates that there is room for.
-    #[inline(always)]
-    fn room(&self) -> u32 {
-        self.cx.block_threads() * ITEMS as u32
-    }
-
-    /// Adds those of the first `used` records of each thread that come before the `k`th. A thread uses at most half of `ITEMS`, or so few
-    /// threads have any that the total is the same. A barrier must come first.
+    /// Returns one of them. There is no such record from `count` on.
     #[inline(always)]
     #[track_caller]
-    fn gather<const N: usize>(&mut self, records: &[Ranked<K>; N], used: usize) {
-        self.make_room();
-        self.append(records, used);
+    pub fn get(&self, index: u32) -> Option<Ranked<K>> {
+        // SAFETY: a barrier lies between the writes and this, and there are no more of them than the array has elements.
+        if index < self.count { Some(unsafe { self.records.load(index as usize) }) } else { None }
     }
+}
 
-    /// Works as `gather` for all of the records that `threads` threads have: at once if they are few, otherwise in halves of `ITEMS`.
-    #[track_caller]
-    fn gather_round<const READ: usize>(&mut self, threads: u32, records: impl Fn() -> [Ranked<K>; READ]) {
-        let at_once = threads * READ as u32 <= self.room() / 2;
-        let turns = if at_once { 1 } else { const { (READ / (ITEMS / 2)) as u32 } };
-        let mut turn = 0;
-        loop {
-            let mut own = records();
-            if !at_once {
-                let all = own;
-                unrolled!(i < READ, {
-                    own[i] = Ranked::<K>::LAST;
-                    unrolled!(
-                        k < READ,
-                        // The index is not data, because that would need memory.
-                        if i < ITEMS / 2 && k % (ITEMS / 2) == i && (k / (ITEMS / 2)) as u32 == turn {
-                            own[i] = all[k];
-                        }
-                    );
-                });
-            }
-            self.gather(&own, READ);
-            turn += 1;
-            if turn == turns {
-                return;
-            }
-            self.cx.barrier();
-        }
+/// Works as [`block_top_k_by`], for the keys whose records come before `end`, and without sorting them: if these are no more than `k`, all of
+/// them are found, and otherwise the first `k`. A block has room for `ITEMS` candidates of each thread.
+#[doc(hidden)]
+#[inline(always)]
+#[track_caller]
+pub fn block_top_k_before<
+    'a,
+    's: 'a,
+    const ITEMS: usize,
+    const TILE: usize,
+    const READ: usize,
+    K: SortKey,
+    O: KeyOrder,
+>(
+    cx: Block<'a>,
+    shared: &'a mut Shared<'s, TopKStorage<K, TILE>>,
+    rounds: usize,
+    k: usize,
+    order: O,
+    end: Ranked<K>,
+    read: impl Fn(usize) -> ([K; READ], [u32; READ], u32),
+) -> TopKFound<'a, K> {
+    let mut candidates = Candidates::<K, TILE, ITEMS>::begin(cx, shared, k, end);
+    let mut count = candidates.add_rounds::<READ, O, false, true>(rounds, order, read);
+    if count > candidates.k {
+        candidates.cut();
+        count = candidates.k;
     }
+    TopKFound { records: candidates.records, count }
+}
 
-    /// The number of candidates. It has barriers before and after.
-    #[track_caller]
-    fn counted(&self) -> u32 {
-        self.cx.barrier();
-        // SAFETY: the first thread has written it, and barriers lie between this and the additions.
-        let count = unsafe { self.count.load(0) };
-        self.cx.barrier();
-        count
-    }
-
-    /// Drops all but the first `count` candidates. A barrier must come after it.
-    #[track_caller]
-    fn forget(&self, count: u32) {
-        if self.cx.thread_rank() == 0 {
-            // SAFETY: only this thread writes, between barriers.
-            unsafe { self.count.store(0, count) };
-        }
-        self.cx.barrier();
-    }
-
-    /// Adds those of the first `used` records that come before the `k`th. If there is no room for a record, it is counted, but lost.
-    #[track_caller]
-    fn append<const N: usize>(&self, records: &[Ranked<K>; N], used: usize) {
-        let (cx, room) = (self.cx, self.room());
-        let mask = cx.warp_mask();
-        let below = (1 << cx.lane()) - 1;
-        let mut better = [false; N];
-        let mut places = [0u32; N];
-        let mut total = 0;
-        unrolled!(
-            i < N,
-            if i < used {
-                better[i] = records[i].precedes(self.last);
-                let votes = cx.ballot(mask, better[i]);
-                places[i] = total + (votes & below).count_ones();
-                total += votes.count_ones();
-            }
-        );
-        let mut start = 0;
-        if cx.lane() == 0 && total > 0 {
-            // SAFETY: inside; a barrier lies between this and plain accesses.
-            start = unsafe { self.count.at(0) }.fetch_add(total);
-        }
-        let start = cx.shuffle(mask, start, 0, WARP);
-        unrolled!(
-            i < N,
-            if better[i] && start + places[i] < room {
-                // SAFETY: a place of this thread alone, and inside: there is room.
-                unsafe { self.records.store((start + places[i]) as usize, records[i]) };
-            }
-        );
-    }
-
-    /// Makes room for half of the largest number of candidates: `k` are no more than the other half. Barriers come before and after.
-    #[track_caller]
-    fn make_room(&mut self) {
-        // SAFETY: barriers lie between the additions and this, and between this and the next ones.
-        if unsafe { self.count.load(0) } > self.room() / 2 {
-            self.cut();
-        } else {
-            self.cx.barrier();
-        }
-    }
-
-    /// Reduces the candidates to the first `k`, which stay in shared memory in order, and returns them in the order of the threads. A
-    /// barrier must come first.
-    #[track_caller]
-    fn cut(&mut self) -> [Ranked<K>; ITEMS] {
-        let cx = self.cx;
-        let first = cx.thread_rank() * ITEMS as u32;
-        let mut records = [Ranked::<K>::LAST; ITEMS];
-        // SAFETY: the candidates were written before the last barrier, and the places are inside.
-        let count = unsafe { self.count.load(0) };
-        unrolled!(
-            i < ITEMS,
-            if first + (i as u32) < count {
-                // SAFETY: as above.
-                records[i] = unsafe { self.records.load(first as usize + i) };
-            }
-        );
-        cx.barrier();
-        Threads::of_block(cx, [self.records, self.other_half]).select(&mut records, threads_of::<ITEMS>(self.k));
-        cx.barrier();
-        // SAFETY: places of this thread alone; the network's accesses came before the barrier, and the next reads come after
-        // the one below.
-        unsafe {
-            unrolled!(i < ITEMS, {
-                if first + (i as u32) < self.k.min(count) {
-                    self.records.store(first as usize + i, records[i]);
-                }
-                if first + i as u32 + 1 == self.k {
-                    self.threshold.store(0, records[i]);
-                }
-            });
-            if cx.thread_rank() == 0 {
-                self.count.store(0, self.k.min(count));
-            }
-        }
-        cx.barrier();
-        if self.k > 0 {
-            // SAFETY: the thread with the `k`th record has written it before the barrier.
-            self.last = unsafe { self.threshold.load(0) };
-        }
-        records
-    }
+/// Sorts the first `k` of the records of the block's threads: thread `t` has the `t`th afterwards. From `k` on, they are unspecified.
+#[doc(hidden)]
+#[inline(always)]
+#[track_caller]
+pub fn block_top_k_records<const TILE: usize, K: SortKey>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, TopKStorage<K, TILE>>,
+    record: Ranked<K>,
+    k: usize,
+) -> Ranked<K> {
+    cx.require_at_most(cx.block_threads() as usize, TILE);
+    shared.enter();
+    let halves = [shared.array(0, TILE), shared.array(TILE * TopKStorage::<K, TILE>::RECORD, TILE)];
+    let mut records = [record];
+    Threads::of_block(cx, halves).select(&mut records, threads_of::<1>(k.min(TILE) as u32));
+    records[0]
 }
 
 /// The number of threads that hold `k` results, a power of two.
 #[inline(always)]
-fn threads_of<const ITEMS: usize>(k: u32) -> u32 {
+pub(super) fn threads_of<const ITEMS: usize>(k: u32) -> u32 {
     k.div_ceil(ITEMS as u32).max(1).next_power_of_two()
 }
