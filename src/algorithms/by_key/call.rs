@@ -87,8 +87,8 @@ where
     let len = run.items("reduce_by_key", &keys)?;
     check_values("reduce_by_key", len, values.items())?;
     check_output("reduce_by_key", "count", count.len(), 1)?;
-    let enough = run.tuning(Parameter::RunTiles, size_of::<K::Item>())?;
-    let tiles = device::ReduceByKeyStorage::<K, V>::tiles(len, enough);
+    let at_a_time = run.tuning(Parameter::ReduceByKeyTiles, size_of::<K::Item>())?;
+    let tiles = device::ReduceByKeyStorage::<K, V>::tiles(len, at_a_time);
     let tile = (tiles.tile, device::STAGE_THREADS);
     chained::<Segmented<V::Item>>(run, len, tile, |stream, dims, chain, launch| {
         device::reduce_by_key_tiles::launch_entry(

@@ -11,7 +11,7 @@ use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
 
 use crate::algorithms::tile::by_vector;
-use crate::algorithms::tile::runs::{Heads, LIST, Marks, RUN_BYTES, RunTile, RunTiles, mark, stage};
+use crate::algorithms::tile::runs::{Heads, LIST, Marks, RUN_BYTES, RunTile, RunTiles, mark, stage, with_most};
 use crate::algorithms::tile::staged::STAGE_THREADS;
 use crate::algorithms::tile::staged::STAGE_WARPS;
 use crate::algorithms::tile::warps::{WarpStorage, any_item};
@@ -40,17 +40,11 @@ impl<K: Source, V: Source> ReduceByKeyStorage<K, V> {
     /// access the same bank.
     const STAGED: usize = odd_vectors(Self::VECTOR * size_of::<V::Item>() + 1);
 
-    /// The number of vectors in a large tile. Its keys are read once more where runs begin. They do not have more bytes than the values may
+    /// The most vectors in a tile. Its keys are read once more where runs begin. They do not have more bytes than the values may
     /// have, so the keys of all tiles that run at a time fit in the second-level cache of an H200.
     const VECTORS: usize = {
         let keys = odd_vectors(Self::VECTOR * size_of::<K::Item>());
         if keys < Self::STAGED { keys } else { Self::STAGED }
-    };
-
-    /// The number of vectors in a small tile.
-    const FEWER: usize = {
-        let fewer = (Self::STAGED / 5) | 1;
-        if fewer < Self::VECTORS { fewer } else { Self::VECTORS }
     };
 
     const TILE: usize = STAGE_THREADS * Self::VECTORS * Self::VECTOR;
@@ -58,9 +52,10 @@ impl<K: Source, V: Source> ReduceByKeyStorage<K, V> {
     const OF_HEADS: usize = Self::TILE * size_of::<V::Item>();
     const OF_LIST: usize = Self::OF_HEADS + STAGE_THREADS * Self::VECTORS;
 
-    /// Returns the tiles of `len` items: large ones if there are at least `tiles` of them, and otherwise small ones.
+    /// Returns the tiles of `len` items: up to as many as run at a time, `tiles`, or up to a multiple of it. The order of sums depends on
+    /// `tiles`, so it is the same on all devices.
     pub fn tiles(len: usize, tiles: usize) -> RunTiles {
-        RunTiles::large_or_small(len, STAGE_THREADS * Self::VECTOR, (Self::VECTORS, Self::FEWER), tiles)
+        RunTiles::in_whole_rounds(len, STAGE_THREADS * Self::VECTOR, Self::VECTORS, tiles)
     }
 }
 
@@ -107,13 +102,12 @@ pub fn reduce_by_key_tiles<K, V, R>(
     }
     let chain = Chain::new(cx, &chain, cx.grid_blocks()).epoch(epoch);
     let tile = chain.take_tile(&mut word);
-    let (most, fewer) = const { (ReduceByKeyStorage::<K, V>::VECTORS, ReduceByKeyStorage::<K, V>::FEWER) };
+    let most = const { ReduceByKeyStorage::<K, V>::VECTORS };
     let in_values = shared.array::<V::Item>(0, const { ReduceByKeyStorage::<K, V>::TILE });
     let heads = shared.array::<u8>(const { ReduceByKeyStorage::<K, V>::OF_HEADS }, STAGE_THREADS * most);
     let list = shared.array(const { ReduceByKeyStorage::<K, V>::OF_LIST }, LIST);
 
-    let is_small = vectors as usize != most;
-    let vectors = if is_small { fewer } else { most };
+    let vectors = (vectors as usize).min(most);
     let vector = const { ReduceByKeyStorage::<K, V>::VECTOR };
     let first_vector = cx.warp() as usize * WARP as usize * vectors;
     let place = first_vector * vector;
@@ -122,8 +116,8 @@ pub fn reduce_by_key_tiles<K, V, R>(
     macro_rules! by_vector_of_keys {
         ($($n:literal)*) => {
             match const { ReduceByKeyStorage::<K, V>::VECTOR } {
-                $($n => if is_small { part.find::<$n>(fewer) } else { part.find::<$n>(most) },)*
-                _ => if is_small { part.find::<1>(fewer) } else { part.find::<1>(most) },
+                $($n => with_most!(vectors, ReduceByKeyStorage::<K, V>::VECTORS, part.find::<$n>(vectors)),)*
+                _ => with_most!(vectors, ReduceByKeyStorage::<K, V>::VECTORS, part.find::<1>(vectors)),
             }
         };
     }

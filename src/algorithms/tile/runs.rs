@@ -41,6 +41,17 @@ impl RunTiles {
         Self { tile: round * vectors, vectors: vectors as u32 }
     }
 
+    /// Returns the tiles of `len` items, in rounds of `round` items. A thread has an odd number of vectors, at most `most`. There are
+    /// up to as many tiles as run at a time, `tiles`, or up to a multiple of it.
+    ///
+    /// All tiles take about the same time. So a few tiles at the end would leave most of the device idle.
+    pub(crate) fn in_whole_rounds(len: usize, round: usize, most: usize, tiles: usize) -> Self {
+        let all = len.div_ceil(round);
+        let times = all.div_ceil(tiles.saturating_mul(most)).max(1);
+        let vectors = (all.div_ceil(times.saturating_mul(tiles)).max(3) | 1).min(most);
+        Self { tile: round * vectors, vectors: vectors as u32 }
+    }
+
     /// Returns the tiles of `len` items. A thread has an odd number of vectors of `vector` items, at most `most`. There is one tile if that
     /// is enough. Otherwise there are `tiles` tiles, or fewer if these would be too small, or as many more as necessary.
     pub(crate) fn new(len: usize, (vector, most): (usize, usize), tiles: usize) -> Self {

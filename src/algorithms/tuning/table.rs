@@ -91,9 +91,11 @@ table! {
     ScanSegments "scan.segments" "the most items for which scans of short segments use some lanes, a warp or a block for each segment, by the bytes of an item"
         [1 << 20, 1 << 20, 1 << 20, 1 << 19, 1 << 18], Range(0, 1 << 31),
         &[0, 1 << 14, 1 << 16, 1 << 18, 1 << 19, 1 << 20, 1 << 22], &["segmented_scan"];
-    RunTiles "run.tiles" "the number of tiles below which `reduce_by_key`, scans by key or of segments, and `run_length_encode` make tiles smaller, by the bytes of a key, or of an item of a segment"
+    RunTiles "run.tiles" "the number of tiles below which scans by key or of segments, and `run_length_encode` make tiles smaller, by the bytes of a key, or of an item of a segment"
         [256; 5], Range(1, 65535), &[64, 128, 192, 256, 384, 512],
-        &["reduce_by_key", "scan_by_key", "run_length_encode", "segmented_scan"];
+        &["scan_by_key", "run_length_encode", "segmented_scan"];
+    ReduceByKeyTiles "reduce_by_key.tiles" "the tiles of one round of `reduce_by_key`, which takes as few rounds as possible, by the bytes of a key"
+        [528; 5], Range(1, 65535), &[132, 264, 396, 528, 792, 1056], &["reduce_by_key"];
     SelectBlocks "select.blocks" "the tiles of each multiprocessor in one round of `select_if`, `partition` and similar algorithms, which take as few rounds as possible"
         [4; 5], BLOCKS, &[1, 2, 3, 4, 6, 8], &["select", "partition"];
     UniqueBlocks "unique.blocks" "the tiles of each multiprocessor in one round of `unique` and `unique_by_key`, by the bytes of a key"
@@ -193,6 +195,7 @@ mod tests {
                     | Parameter::ScanPipeline
                     | Parameter::ScanSegments
                     | Parameter::RunTiles
+                    | Parameter::ReduceByKeyTiles
             );
             assert!(!orders, "{}: results are the same on all architectures", row.name);
         }

@@ -108,7 +108,7 @@ fn values_are_reduced_by_keys_that_are_wider() -> Result<()> {
     let stream = stream()?;
     let small = Tuning::of(stream.device())?;
     let mut large = small.clone();
-    large.set(Parameter::RunTiles, None, 1)?;
+    large.set(Parameter::ReduceByKeyTiles, None, 1)?;
     macro_rules! check {
         ($($k:ty: $lens:expr, |$run:ident| $key:expr;)*) => {$(
             for (len, tuning) in $lens.into_iter().flat_map(|len| [(len, small), (len, &large)]) {
