@@ -16,8 +16,8 @@ pub const SCAN_THREADS: usize = 128;
 
 /// Returns the number of threads of a block of [`scan_tiles`](struct@scan_tiles).
 pub const fn scan_threads<S: Source>() -> usize {
-    // A thread takes long for 33 vectors of two items, and 2^20 of these items give most multiprocessors one block.
-    if scan_vector::<S>() == 2 && size_of::<S::Item>() <= 8 { 256 } else { SCAN_THREADS }
+    // A thread takes long for many vectors, and 2^20 of these items give most multiprocessors one block.
+    if matches!(scan_vector::<S>(), 2 | 4) && size_of::<S::Item>() <= 8 { 256 } else { SCAN_THREADS }
 }
 
 /// The number of items of a vector: as many as the source has contiguously, up to 16 bytes of results. It is a power of two.
@@ -37,7 +37,7 @@ pub const fn scan_vector<S: Source>() -> usize {
 /// before. A scan is limited by how long it waits, divided by the bytes in flight.
 const fn vectors<S: Source>() -> (usize, usize) {
     match ((scan_vector::<S>() * size_of::<S::Item>()).div_ceil(16), scan_vector::<S>()) {
-        (0 | 1, 4) => (27, 11),
+        (0 | 1, 4) => (13, 9),
         (0 | 1, 2) => (9, 8),
         (0 | 1, 1) => (27, 6),
         (0 | 1, _) => (13, 0),
@@ -83,7 +83,7 @@ impl ScanTiles {
 /// the items of `before`, and the items up to `x[i]`, combined by `op`. If `EXCLUSIVE`, `x[i]` itself is left out. Each block has one tile,
 /// with `rounds` vectors for each thread. The first tile may begin inside a vector of the input; see [`ScanTiles`]. `chain` has the memory
 /// of a [`Chain`] of all tiles of the epoch `epoch`, or is empty if there is one tile.
-#[kernel(launch(pub(crate)), threads(scan_threads::<S>()), one_dimensional, min_blocks(if scan_threads::<S>() > SCAN_THREADS { 2 } else { 4 }))]
+#[kernel(launch(pub(crate)), threads(scan_threads::<S>()), one_dimensional, min_blocks(match scan_vector::<S>() { 2 => 2, 4 => 3, _ => 4 }))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn scan_tiles<S, R, const EXCLUSIVE: bool>(
     cx: Block,
@@ -122,7 +122,7 @@ pub fn scan_tiles<S, R, const EXCLUSIVE: bool>(
             }
         };
     }
-    shapes! { 16 x 13 + 0  8 x 13 + 0  4 x 27 + 11  2 x 9 + 8  1 x 27 + 6  1 x 13 + 0  1 x 7 + 0  1 x 3 + 0 }
+    shapes! { 16 x 13 + 0  8 x 13 + 0  4 x 13 + 9  2 x 9 + 8  1 x 27 + 6  1 x 13 + 0  1 x 7 + 0  1 x 3 + 0 }
 }
 
 /// The items of a tile of [`scan_tiles`](struct@scan_tiles) that are in shared memory.

@@ -84,7 +84,7 @@ table! {
     ReduceAlone "reduce.alone" "the most rounds, of 8192 items of four bytes, that `reduce` gives to one block"
         [1; 5], Range(1, 1024), &[1, 2, 4, 8], &["reduce"];
     ScanTiles "scan.tiles" "the number of tiles below which `inclusive_scan` and `exclusive_scan` make tiles smaller"
-        [1, 64, 256, 64, 1], Range(1, 65535), &[1, 64, 128, 256, 512], &["inclusive_scan", "exclusive_scan"];
+        [1, 64, 128, 64, 1], Range(1, 65535), &[1, 64, 128, 256, 512], &["inclusive_scan", "exclusive_scan"];
     ScanPipeline "scan.pipeline" "the least number of tiles of 28 KiB for which `inclusive_scan` and `exclusive_scan` of items in memory use a pipeline"
         [1024, 1024, 1024, 4096, 4096], Range(2, 1 << 31), &[512, 1024, 2048, 4096, 8192],
         &["inclusive_scan", "exclusive_scan"];
