@@ -28,7 +28,7 @@ pub(super) struct Link {
     stream: TcpStream,
     /// The time-out of a call, as the hub has told it.
     timeout: Duration,
-    /// The longest time until the hub answers.
+    /// The longest time until the hub's answer begins, and between its parts.
     patience: Duration,
     /// The failure after which there are no more calls. The thread that reads the hub's messages holds the lock, from the call to the
     /// answer.
@@ -135,7 +135,7 @@ impl Meeting<'_> {
                 .try_into()
                 .map_or(self.timeout, |bytes| LONGEST.min(Duration::from_millis(u64::from_le_bytes(bytes))));
             // The hub is in the process of rank 0. It answers rank 0 last, and waits for members that do not read.
-            let patience = if rank == 0 { timeout * 2 } else { timeout };
+            let patience = GRACE + if rank == 0 { timeout * 2 } else { timeout };
             Link { stream, timeout, patience, failure: Mutex::default(), writing: Mutex::default() }
         }))
     }
@@ -170,10 +170,10 @@ impl Link {
         if let Some(failure) = &*failure {
             return Err(failure.clone());
         }
-        let until = Instant::now() + self.patience + GRACE;
-        // The hub's report of a failure can be read even if the hub takes no more calls.
-        let written = self.write(&ToHub::Call(request), until);
-        let answer = self.read(written.err(), until);
+        let written = self.write(&ToHub::Call(request), Instant::now() + self.patience).err();
+        // The hub's report of a failure can be read even if the hub takes no more calls. It has come, or comes soon.
+        let patience = if written.is_some() { GRACE } else { self.patience };
+        let answer = self.read(written, patience);
         if let Err(reason) = &answer {
             *failure = Some(reason.clone());
         }
@@ -192,7 +192,7 @@ impl Link {
         let mut failure = self.failure.try_lock().ok()?;
         if failure.is_none() && socket::has_come(&self.stream) {
             // Without a call, the hub sends nothing but a failure.
-            *failure = self.read(None, Instant::now() + GRACE).err();
+            *failure = self.read(None, GRACE).err();
         }
         failure.clone()
     }
@@ -206,9 +206,11 @@ impl Link {
         }
     }
 
-    /// Reads the hub's answer. The caller holds the lock for reading. `written` is the error of its message, if there was one.
-    fn read(&self, written: Option<io::Error>, until: Instant) -> Answer {
-        read_answer(&mut Until(&self.stream, until)).unwrap_or_else(|error| {
+    /// Reads the hub's answer, which may be long: `patience` is for each wait, and not for the whole. The caller holds the lock for
+    /// reading. `written` is the error of its message, if there was one.
+    fn read(&self, written: Option<io::Error>, patience: Duration) -> Answer {
+        let answer = self.stream.set_read_timeout(Some(patience)).and_then(|()| read_answer(&mut &self.stream));
+        answer.unwrap_or_else(|error| {
             let error = written.unwrap_or(error);
             let reason = match is_late(&error) {
                 true => format!("rank 0 did not answer within {:?}", self.timeout),
@@ -231,7 +233,36 @@ impl Drop for Link {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
+    use crate::group::message::{Route, milliseconds, write_answer};
+
+    #[test]
+    fn an_answer_may_take_longer_than_the_wait_for_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let (address, timeout) = (listener.local_addr().expect("an address").to_string(), Duration::from_millis(500));
+        let hub = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a member");
+            Hello::read(&mut stream).expect("a hello");
+            write_answer(&mut stream, &Ok(milliseconds(timeout).to_le_bytes().to_vec())).expect("it is sent");
+            ToHub::read(&mut stream).expect("a call");
+            let mut bytes = Vec::new();
+            write_answer(&mut bytes, &Ok(vec![7; 1023])).expect("to memory");
+            // 9 parts, which take longer than the time-out and the grace together.
+            for part in bytes.chunks(120) {
+                thread::sleep(Duration::from_millis(300));
+                // A member that has given up fails itself.
+                let _ = stream.write_all(part);
+            }
+        });
+        let meeting = Meeting { rank: 1, size: 2, address: &address, gpu: None, timeout };
+        let link = meeting.meet().unwrap_or_else(|failure| panic!("{failure:?}"));
+        let request = Request { route: Route::Gather, call: "all".into(), expects: String::new(), bytes: Vec::new() };
+        assert_eq!(link.call(request).map(|bytes| bytes.len()), Ok(1023));
+        drop(link);
+        hub.join().expect("no panic");
+    }
 
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[test]

@@ -34,7 +34,8 @@ pub struct GroupOptions {
     /// addresses of its machine.
     pub address: String,
     /// How long a member waits for the other members: when the group is created, and in each call. The default is 5 minutes. The group uses
-    /// the shortest time-out of its members.
+    /// the shortest time-out of its members. In the emulator, the data of a call must also reach rank 0 within this time, and each member
+    /// must take its result within this time.
     pub timeout: Duration,
     /// Whether members on GPUs compare each call before they enqueue it, which takes a message to rank 0 and back. If so, calls that differ
     /// are errors at once, and the error names a member that does not come. If not, such calls end after the time-out, or give wrong
