@@ -65,12 +65,9 @@ impl Engine {
     }
 
     fn run(&self, call: &'static str, works: Vec<(Work, Uses)>) -> Result<()> {
-        if works.iter().all(|(work, _)| work.is_empty()) {
-            return Ok(());
-        }
-        self.split.check_faults()?;
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        if failure.is_none() {
+        if failure.is_none() && !works.iter().all(|(work, _)| work.is_empty()) {
+            self.split.check_faults()?;
             *failure = self.enqueue(&works)?.err();
             if failure.is_some() {
                 // What was enqueued at some members waits for the others, and would do so for ever.

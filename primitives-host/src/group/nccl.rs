@@ -222,7 +222,8 @@ impl Engine {
             self.shared.link.call(request).map_err(|failure| failed(call.name, failure))?;
         }
         if call.work.is_empty() {
-            return Ok(());
+            let failure = self.shared.state().failure.clone();
+            return failure.map_or(Ok(()), |failure| Err(failed(call.name, failure)));
         }
         let _held = call.uses.lock()?;
         let _device = call.stream.device().turn();

@@ -205,6 +205,8 @@ fn an_error_of_nccl_at_one_member_ends_the_calls_of_all() {
         stream.synchronize().expect("all is told");
         let again = all_reduce(group, stream).expect_err("the group has failed");
         assert_failure(&again, Some(1), "remote process exited");
+        let nothing = group.all_reduce(stream, &mut stream.buffer_zeroed::<f32>(0).expect("a buffer"), ReduceOp::Sum);
+        assert_failure(&nothing.expect_err("the group has failed"), Some(1), "remote process exited");
     });
     results.into_iter().for_each(|result| result.expect("a group"));
     let log = nccl.log();
@@ -392,6 +394,10 @@ fn what_nccl_refuses_ends_a_group_of_devices() -> Result<()> {
         let refused = group.all_reduce(&mut buffers, ReduceOp::Sum).expect_err("it is refused");
         assert_failure(&refused, None, "`all_reduce`: ncclAllReduce failed: it went wrong");
     }
+    let nothing = group.split().streams().iter().map(|stream| stream.buffer_zeroed::<f32>(0));
+    let nothing = group.all_reduce(&mut nothing.collect::<Result<Vec<_>>>()?, ReduceOp::Sum);
+    let refused = nothing.expect_err("the group has failed");
+    assert_failure(&refused, None, "`all_reduce`: ncclAllReduce failed: it went wrong");
     drop(group);
     let log = nccl.log();
     let calls = ["begin", "0: all reduce 4 7 by 0 in place", "end", "begin", "0: abort", "1: abort", "end"];
