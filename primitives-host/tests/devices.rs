@@ -282,6 +282,8 @@ fn a_wrong_copy_between_devices_is_an_error() -> Result<()> {
     assert!(matches!(captured, Err(Error::Capture { call: "`copy_from_peer`", .. })));
     let wrong = y.as_mut_slice().copy_from_device(&two, x.as_slice());
     assert!(matches!(wrong, Err(Error::WrongDevice { .. })));
+    let wrong = y.copy_from_async(&one, one.device().pinned(3)?).err().expect("another device").to_string();
+    assert!(wrong.starts_with("kernel `copy_from_async` runs on device 0 of the emulator"), "{wrong}");
     assert_eq!(y.to_vec()?, [0; 3]);
     Ok(())
 }

@@ -138,7 +138,7 @@ impl<'a, T: Element> Part<'a, T> {
             Queue::Cuda(queue) => {
                 if !host.is_locked() {
                     return Err(Error::WrongDevice {
-                        kernel: call.into(),
+                        kernel: call.trim_matches('`').into(),
                         argument: "host".into(),
                         stream: stream.device().to_string(),
                         buffer: "the emulator, whose pinned memory is ordinary".into(),
@@ -172,7 +172,7 @@ pub(crate) fn check_lengths(what: &str, first: &str, first_len: usize, second: &
         return Ok(());
     }
     Err(Error::LengthMismatch {
-        kernel: what.into(),
+        kernel: what.trim_matches('`').into(),
         first: first.into(),
         first_len,
         second: second.into(),
@@ -436,7 +436,7 @@ impl<'a> Access<'a> {
             return Ok(Self(part.allocation));
         }
         Err(Error::WrongDevice {
-            kernel: what.into(),
+            kernel: what.trim_matches('`').into(),
             argument: "the slice".into(),
             stream: stream.device().to_string(),
             buffer: part.allocation.device().to_string(),
