@@ -40,6 +40,15 @@ pub(super) const fn check_element<T: Element>() {
     );
 }
 
+/// The number of elements of all members, of which each has `part`.
+pub(super) fn of_all(call: &'static str, member: Option<usize>, part: usize, size: usize) -> Result<usize> {
+    // Elements without bytes may be as many as `usize::MAX`.
+    part.checked_mul(size).ok_or_else(|| {
+        let reason = format!("{part} elements of each of {size} members are more than can be counted");
+        Error::Group { call, member, reason }
+    })
+}
+
 /// Converts bytes to elements.
 fn elements<T: Element>(call: &'static str, bytes: &[u8], len: usize) -> Result<Vec<T>> {
     let mut elements = zeroed_vec::<T>(len)?;
@@ -313,8 +322,7 @@ impl Group {
 
     /// Refuses a buffer that is not as long as the parts of all members together.
     fn check_length(&self, call: &'static str, first: &str, len: usize, second: &str, part: usize) -> Result<()> {
-        // No buffer is as long as `usize::MAX`.
-        check_lengths(call.trim_matches('`'), first, len, second, part.saturating_mul(self.size()))
+        check_lengths(call, first, len, second, of_all(call, Some(self.rank()), part, self.size())?)
     }
 
     /// Refuses the member's own rank.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use primitives_gpu::Element;
 
-use super::collectives::check_element;
+use super::collectives::{check_element, of_all};
 #[cfg(feature = "cuda")]
 use super::in_process::Engine;
 #[cfg(feature = "cuda")]
@@ -113,7 +113,7 @@ impl SplitGroup {
         const { check_element::<T>() };
         let call = "`all_gather`";
         let len = self.check(call, "the inputs", inputs)?;
-        self.check_output(call, outputs, "the input of all members", len.saturating_mul(self.size()))?;
+        self.check_output(call, outputs, "the input of all members", of_all(call, None, len, self.size())?)?;
         #[cfg(feature = "cuda")]
         if let Some(engine) = &self.engine {
             let bytes = len * size_of::<T>();
@@ -135,13 +135,7 @@ impl SplitGroup {
     ) -> Result<()> {
         let call = "`reduce_scatter`";
         let (len, part) = (self.check(call, "the inputs", inputs)?, self.check(call, "the outputs", outputs)?);
-        check_lengths(
-            call.trim_matches('`'),
-            "an input",
-            len,
-            "the output of all members",
-            part.saturating_mul(self.size()),
-        )?;
+        check_lengths(call, "an input", len, "the output of all members", of_all(call, None, part, self.size())?)?;
         #[cfg(feature = "cuda")]
         if let Some(engine) = &self.engine {
             let (of, op) = (data_type::<T>(), op.of_nccl());
@@ -232,12 +226,12 @@ impl SplitGroup {
             let reason = format!("{what} are {}, and the members {}", buffers.len(), streams.len());
             return Err(Error::Group { call, member: None, reason });
         }
-        let (len, name) = (buffers[0].len(), call.trim_matches('`'));
+        let len = buffers[0].len();
         for ((member, buffer), stream) in buffers.iter().enumerate().zip(streams) {
-            check_lengths(name, "the buffer of member 0", len, &format!("that of member {member}"), buffer.len())?;
+            check_lengths(call, "the buffer of member 0", len, &format!("that of member {member}"), buffer.len())?;
             if !buffer.device().same_as(stream.device()) {
                 return Err(Error::WrongDevice {
-                    kernel: name.into(),
+                    kernel: call.trim_matches('`').into(),
                     argument: format!("the buffer of member {member}"),
                     stream: stream.device().to_string(),
                     buffer: buffer.device().to_string(),
@@ -260,7 +254,7 @@ impl SplitGroup {
         expected: usize,
     ) -> Result<()> {
         let len = self.check(call, "the outputs", outputs)?;
-        check_lengths(call.trim_matches('`'), "an output", len, what, expected)
+        check_lengths(call, "an output", len, what, expected)
     }
 }
 

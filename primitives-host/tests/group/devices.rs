@@ -80,6 +80,17 @@ fn what_does_not_fit_is_an_error() -> Result<()> {
 }
 
 #[test]
+fn more_elements_than_can_be_counted_are_an_error() -> Result<()> {
+    let group = group(2)?;
+    let buffers = |len| -> Result<Vec<Buffer<[u8; 0]>>> {
+        group.split().streams().iter().map(|stream| stream.buffer_uninit(len)).collect()
+    };
+    let (inputs, mut outputs) = (buffers(usize::MAX / 2 + 1)?, buffers(usize::MAX)?);
+    assert_failure(group.all_gather(&inputs, &mut outputs), None, "are more than can be counted");
+    Ok(())
+}
+
+#[test]
 fn no_elements_are_no_work() -> Result<()> {
     let group = group(3)?;
     let (inputs, mut outputs) = (buffers(&group, 0, |_, _| 0.0)?, buffers(&group, 0, |_, _| 0.0)?);

@@ -91,6 +91,17 @@ fn messages_that_differ_are_errors_at_all_members() {
 }
 
 #[test]
+fn more_elements_than_can_be_counted_are_an_error_at_their_member() {
+    members(2, |group| {
+        let stream = group.device().stream().expect("a stream");
+        let buffer = |len| stream.buffer_uninit::<[u8; 0]>(len).expect("no bytes");
+        let (input, mut output) = (buffer(usize::MAX / 2 + 1), buffer(usize::MAX));
+        let gathered = group.all_gather(&stream, &input, &mut output);
+        assert_failure(gathered, Some(group.rank()), "are more than can be counted");
+    });
+}
+
+#[test]
 fn members_that_wait_for_each_other_are_told_at_once() {
     let start = Instant::now();
     members(2, |group| {
