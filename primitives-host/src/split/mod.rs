@@ -213,9 +213,11 @@ fn shares(call: &'static str, devices: usize, weights: &[f64]) -> Result<Vec<u64
         }
     }
     let largest = weights.iter().copied().fold(0.0, f64::max);
+    // As a multiple of the least positive number, each subnormal number is normal.
+    let scale = if largest < f64::MIN_POSITIVE { (1u64 << 52) as f64 } else { 1.0 };
     // The largest without its fraction: by a power of two, quotients are exact.
-    let unit = f64::from_bits(largest.to_bits() & f64::INFINITY.to_bits()).max(f64::MIN_POSITIVE);
-    let share = |weight: &f64| ((weight / unit * UNIT_SHARE as f64).round() as u64).max(1);
+    let unit = f64::from_bits((largest * scale).to_bits() & f64::INFINITY.to_bits());
+    let share = |weight: &f64| ((weight * scale / unit * UNIT_SHARE as f64).round() as u64).max(1);
     Ok(weights.iter().map(share).collect())
 }
 
@@ -255,6 +257,7 @@ mod tests {
         let weights = [5.0, 1.0, 2.5, 1.5];
         let lengths: Vec<usize> = split(&weights).ranges(1000).map(|range| range.len()).collect();
         assert_eq!(lengths, [500, 100, 250, 150]);
+        assert_eq!(split(&[5e-324, 1.5e-323]).bounds(4), [0, 1, 4]);
     }
 
     #[test]
