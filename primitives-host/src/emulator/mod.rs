@@ -222,7 +222,8 @@ pub(crate) fn run(
         // A lane's stack is small, and lanes take a thread that unwinds for a sign that they do themselves.
         return fiber::to_the_end(|| {
             let run_elsewhere = move || {
-                let _running = in_kernel::resume(running);
+                // SAFETY: the lane, whose launch that is, waits for this thread.
+                let _running = unsafe { in_kernel::resume(running) };
                 run(launch, options, body)
             };
             thread::scope(|scope| scope.spawn(run_elsewhere).join().unwrap_or_else(|p| resume_unwind(p)))
@@ -244,7 +245,8 @@ pub(crate) fn run(
             let helper = thread::Builder::new().name("emulator".to_owned());
             // Without a helper, the others do its work.
             let work = move || {
-                let _running = in_kernel::resume(running);
+                // SAFETY: the launch ends after the threads of the scope.
+                let _running = unsafe { in_kernel::resume(running) };
                 Worker::new(state, number).run();
             };
             if helper.spawn_scoped(scope, work).is_err() {

@@ -2,6 +2,7 @@
 //! the kernel that makes it is an error.
 
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 
 use crate::memory::allocation::Allocation;
@@ -32,11 +33,15 @@ pub(crate) enum Access {
 }
 
 /// Notes that the calling thread runs lanes of a launch, until this is dropped.
-pub struct Entered(Option<Arc<Running>>);
+pub struct Entered {
+    before: Option<Arc<Running>>,
+    /// The thread that enters is the one that leaves.
+    _of_thread: PhantomData<*const ()>,
+}
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        let before = self.0.take();
+        let before = self.before.take();
         // A thread that is ending may have destroyed the variable.
         let _ = RUNNING.try_with(|running| running.set(before));
     }
@@ -55,11 +60,25 @@ pub fn running() -> Option<Arc<Running>> {
 }
 
 /// Notes that the calling thread runs lanes of a launch that another thread has started.
-pub fn resume(launch: Option<Arc<Running>>) -> Entered {
-    Entered(RUNNING.try_with(|running| running.replace(launch)).ok().flatten())
+///
+/// ```compile_fail
+/// // A launch that has ended holds no memory. So this call needs `unsafe`.
+/// let _entered = primitives_host::storage::resume(primitives_host::storage::running());
+/// ```
+///
+/// # Safety
+/// The launch ends after the returned value is dropped. Of several such values of a thread, the last one is dropped first.
+pub unsafe fn resume(launch: Option<Arc<Running>>) -> Entered {
+    set_running(launch)
 }
 
-/// Notes that the calling thread runs a launch of `kernel`, which holds the locks of its stream and of its allocations.
+fn set_running(launch: Option<Arc<Running>>) -> Entered {
+    let before = RUNNING.try_with(|running| running.replace(launch)).ok().flatten();
+    Entered { before, _of_thread: PhantomData }
+}
+
+/// Notes that the calling thread runs a launch of `kernel`, which holds the locks of its stream and of its allocations. The caller drops
+/// what this returns before it gives back the locks.
 pub(crate) fn enter(kernel: &str, stream: &Mutex<()>, uses: &Uses) -> Entered {
     enter_on(kernel, std::ptr::from_ref(stream).addr(), uses)
 }
@@ -71,7 +90,7 @@ pub(crate) fn enter_on_host(call: &str, uses: &Uses) -> Entered {
 
 fn enter_on(kernel: &str, stream: usize, uses: &Uses) -> Entered {
     let allocations = uses.iter().map(|(allocation, mode)| (address(allocation), mode)).collect();
-    resume(Some(Arc::new(Running { kernel: kernel.into(), stream, allocations, outer: running() })))
+    set_running(Some(Arc::new(Running { kernel: kernel.into(), stream, allocations, outer: running() })))
 }
 
 fn address(allocation: &Allocation) -> usize {

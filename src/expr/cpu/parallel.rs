@@ -134,7 +134,8 @@ impl Crew {
             let (number, run, launch) = (shared.number, shared.run, shared.launch.clone());
             shared.helpers += 1;
             drop(all);
-            let entered = resume(launch);
+            // SAFETY: the caller of `share`, which the launch runs, waits until this helper has left.
+            let entered = unsafe { resume(launch) };
             let panic = catch_unwind(AssertUnwindSafe(run)).err();
             drop(entered);
             all = self.lock();

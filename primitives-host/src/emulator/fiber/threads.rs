@@ -96,8 +96,8 @@ impl Fiber {
         let running = in_kernel::running();
         let thread = Builder::new().stack_size(stack.bytes()).spawn(move || {
             super::be_lane();
-            // Fibers are of one launch.
-            let _running = in_kernel::resume(running);
+            // SAFETY: fibers are of one launch, whose worker waits for the ends of their threads.
+            let _running = unsafe { in_kernel::resume(running) };
             while let Ok(Order::Run(assignment)) = link.orders.recv() {
                 // SAFETY: who calls `Fiber::start` sees to it.
                 unsafe { assignment.run(Exit { number, link: &link }) };
