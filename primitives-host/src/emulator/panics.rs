@@ -38,15 +38,15 @@ pub(super) fn install_hook() {
                 line: at.line(),
                 column: at.column(),
             });
-            // A thread that is being torn down has no place to note it; such a thread runs no lanes.
+            // A thread that is ending may have destroyed the variable.
             let _ = LATEST.try_with(|latest| latest.set(place));
         }));
     });
 }
 
-/// The place of the thread's latest panic in a lane, unless somebody replaced the hook.
+/// The place of the thread's latest panic in a lane, unless somebody replaced the hook or the thread is ending.
 pub(super) fn latest_place() -> Option<PanicPlace> {
-    LATEST.take()
+    LATEST.try_with(Cell::take).ok().flatten()
 }
 
 /// The message of a caught panic.

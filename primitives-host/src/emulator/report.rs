@@ -69,7 +69,6 @@ pub(super) fn panicked(block: &BlockState<'_>, lane: &LaneState, message: String
     let diagnosis = Diagnosis::Panicked { message };
     match panics::latest_place() {
         Some(place) => with_place(block, lane, place.file, place.line, place.column, diagnosis.into()),
-        // Somebody replaced the hook.
         None => fault(block, lane, block.launch.place, diagnosis),
     }
 }

@@ -1,6 +1,6 @@
 //! Graphs: sequences of launches that are captured once and launched as one.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
 
 #[cfg(feature = "cuda")]
@@ -272,7 +272,19 @@ fn ended() -> Error {
 
 thread_local! {
     /// The captures whose closures run on this thread, from the outermost in.
-    static OPEN: RefCell<Vec<Recording>> = const { RefCell::new(Vec::new()) };
+    static OPEN: Cell<Vec<Recording>> = const { Cell::new(Vec::new()) };
+}
+
+/// Calls `f` with the captures whose closures run on this thread. Returns `None` if the thread is ending and has destroyed the variable.
+fn with_open<R>(f: impl FnOnce(&mut Vec<Recording>) -> R) -> Option<R> {
+    // The value is taken out, and not borrowed: a lane that overflows its stack here would never end a borrow.
+    let result = OPEN.try_with(|cell| {
+        let mut open = cell.take();
+        let result = f(&mut open);
+        cell.set(open);
+        result
+    });
+    result.ok()
 }
 
 /// A capture while its closure runs. Ends the capture also if the closure fails or unwinds.
@@ -280,14 +292,15 @@ struct Open(Recording);
 
 impl Open {
     fn new(recording: &Recording) -> Self {
-        OPEN.with_borrow_mut(|open| open.push(recording.clone()));
+        with_open(|open| open.push(recording.clone()));
         Self(recording.clone())
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        OPEN.with_borrow_mut(Vec::pop);
+        // Not the last one: a lane that has overflowed its stack leaves its captures behind.
+        with_open(|open| open.retain(|other| !Arc::ptr_eq(&other.0, &self.0.0)));
         self.0.end();
     }
 }
@@ -296,7 +309,7 @@ impl Drop for Open {
 /// a caller who reads the buffer would not notice it.
 pub(crate) fn check_host_copy(call: &'static str, allocation: &Allocation) -> Result<()> {
     let nothing = allocation.memory().len() == 0;
-    if nothing || !OPEN.with_borrow(|open| open.iter().any(|recording| recording.uses(allocation))) {
+    if nothing || with_open(|open| open.iter().any(|recording| recording.uses(allocation))) != Some(true) {
         return Ok(());
     }
     let advice = "what was captured has not run, so copy before the capture, or after a launch of the graph";
