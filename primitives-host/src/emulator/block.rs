@@ -4,21 +4,22 @@
 //! changes is in cells. Which lanes can run, wait or have finished is kept in one bit a lane.
 
 use std::cell::{Cell, RefCell, UnsafeCell};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
-use std::thread::panicking;
 
-use primitives_gpu::simt::emulated::{Access, Copies, Lane, Raised, WarpOp};
+use primitives_gpu::simt::emulated::{Copies, Lane, Raised, WarpOp};
 use primitives_gpu::simt::{BarrierVote, Block, Dim3, Place, WARP};
 
 use super::fiber::{DIRECT, Exit, FiberContext};
 use super::launch::{Found, LaunchState};
-use super::memory::{BlockMemory, Earlier, LaunchMemory};
+use super::memory::{BlockMemory, LaunchMemory};
 use super::order::Random;
 use super::warp::{self, Exchange};
 use super::{MAX_BLOCK_THREADS, panics, report};
 use crate::fault::Diagnosis;
+use faults::{Abandoned, abandon_lane};
 
+mod faults;
 mod machine;
 
 const MAX_WARPS: usize = (MAX_BLOCK_THREADS / WARP) as usize;
@@ -120,9 +121,6 @@ pub(super) enum Standing {
     /// Lanes wait for lanes that never come.
     Stuck,
 }
-
-/// What unwinds the lanes of a launch that has failed.
-struct Abandoned;
 
 /// Whether two places are the same. One place can have several addresses, one for each instance of a generic function.
 #[inline]
@@ -411,29 +409,6 @@ impl<'l> BlockState<'l> {
         }
     }
 
-    /// What is to be told of a block that has ended: a race, or a read of what nothing has written.
-    pub(super) fn untold(&self) -> Option<Found> {
-        self.take_race().or_else(|| report::unwritten(self))
-    }
-
-    /// The race after which the block went on.
-    pub(super) fn take_race(&self) -> Option<Found> {
-        self.after_race.set(0);
-        self.race.take()
-    }
-
-    /// What is to be told of a block that cannot go on, for which `found` is the reason at hand. What a kernel does after a race,
-    /// or with a value that nothing has written, is no news; but a barrier that some threads miss is the reason of races.
-    #[cold]
-    pub(super) fn settle(&self, found: Found) -> Found {
-        match self.take_race() {
-            Some(race) if report::is_divergence(&found) => report::with_race(found, &race),
-            Some(race) => race,
-            None if report::is_race(&found) => found,
-            None => report::unwritten(self).unwrap_or(found),
-        }
-    }
-
     /// Takes it for a sign that the block gets on if the lane, which waits, has changed memory by atomics since it waited last.
     #[inline(always)]
     fn note_changes(&self, lane: &Lane<'_>) {
@@ -441,59 +416,4 @@ impl<'l> BlockState<'l> {
             self.changed.set(true);
         }
     }
-
-    /// Whether the block goes on after a race.
-    #[inline(always)]
-    fn has_race(&self) -> bool {
-        self.after_race.get() > 0
-    }
-
-    /// Notes a race. One with another block ends the launch.
-    #[cold]
-    #[inline(never)]
-    fn raced(&self, state: &LaneState, place: Place, access: Access, earlier: Earlier) {
-        let with_itself = earlier.moment.block as u64 == self.rank.get();
-        let found = report::race(self, state, place, access, earlier);
-        if !with_itself {
-            self.fail(state, || found);
-        }
-        self.race.replace(Some(found));
-        self.after_race.set(AFTER_RACE);
-    }
-
-    /// Counts what the block does after a race, and ends it if that is too much.
-    #[cold]
-    fn go_on_after_race(&self, state: &LaneState, cost: u32) {
-        self.after_race.set(self.after_race.get().saturating_sub(cost));
-        if self.after_race.get() == 0
-            && let Some(race) = self.take_race()
-        {
-            self.fail(state, || race);
-        }
-    }
-
-    /// Reports what is wrong, and ends lane `state`. The report is made in here, apart from the paths that lanes take every
-    /// time and whose frames are on every stack.
-    #[cold]
-    #[inline(never)]
-    fn fail(&self, state: &LaneState, report: impl FnOnce() -> Found) -> ! {
-        let found = self.settle(report());
-        if panicking() {
-            // A second panic, as it were: it can neither return nor unwind.
-            eprintln!("{}\nwhile the kernel unwinds from another fault: aborting", found.error);
-            std::process::abort();
-        }
-        self.launch.failure.record(found);
-        loop {
-            self.suspend(state);
-        }
-    }
-}
-
-/// Unwinds the lane that calls it.
-///
-/// Its destructors run: skipping them would break safe code that counts on them, such as a scope of threads.
-#[cold]
-fn abandon_lane() -> ! {
-    resume_unwind(Box::new(Abandoned))
 }
