@@ -19,7 +19,8 @@ use primitives_gpu::Element;
 /// Work is asynchronous on a GPU and immediate on the emulator. On the emulator, a kernel may also call functions of the host. A call that
 /// would wait for that kernel returns [`Error::InKernel`]. While a launch or a copy of another thread waits for that kernel, it holds no
 /// buffer that the kernel may need. If the launch waits because other threads use its buffers in turn, their next calls let it go first.
-/// Each time that it finds a buffer in use, they wait at most as long as it has waited.
+/// Each time that it finds a buffer in use, they wait at most as long as it has waited. A thread of a kernel must not wait for
+/// other threads of the grid in the closure of [`capture`](Self::capture), or in another closure that holds memory: this is a fault.
 ///
 /// # Faults
 ///

@@ -1,13 +1,16 @@
 //! Kernels of the emulator that call the host's functions: what would wait for the kernel is an error, and the rest works.
 
+use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use primitives_gpu::Block;
 use primitives_gpu::view::LaunchBounds;
 use primitives_host::__private::{KernelInfo, Launch};
-use primitives_host::{Buffer, BufferSliceMut, Device, Dims, EmulatorOptions, Error, Graph, Result, Stream};
+use primitives_host::storage::{self, Storage};
+use primitives_host::{Buffer, BufferSliceMut, Device, Diagnosis, Dims, EmulatorOptions, Error, Graph, Result, Stream};
 
 static KERNEL: KernelInfo = KernelInfo::new("outer", "outer", &[], 0, 0, LaunchBounds::NONE);
 static INNER: KernelInfo = KernelInfo::new("inner", "inner", &[], 0, 0, LaunchBounds::NONE);
@@ -29,6 +32,22 @@ fn launch(
     }
     // SAFETY: the kernel has no parameters.
     unsafe { launch.run(&mut [std::ptr::null_mut()], move |_| body()) }
+}
+
+/// Launches a kernel of one block of two threads.
+fn launch_two(stream: &Stream, body: impl Fn(Block<'_>) + Send + Sync + 'static) -> Result<()> {
+    let launch = Launch::new(stream, &KERNEL, Dims::new(1, 2));
+    // SAFETY: the kernel has no parameters.
+    unsafe { launch.run(&mut [std::ptr::null_mut()], body) }
+}
+
+/// Calls `f` while it holds the memory.
+fn hold(memory: &Storage, f: impl FnOnce()) -> Result<()> {
+    let body = |_: *mut u8| {
+        f();
+        Ok(())
+    };
+    storage::with_bytes("`hold`", Location::caller(), (memory, true), |_| Ok(()), body)
 }
 
 /// What a call returns that a lane of a launch makes. The launch is on `stream`, and uses the buffers.
@@ -319,5 +338,82 @@ fn a_graph_of_buffers_that_others_always_read_is_launched() -> Result<()> {
             assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
             result
         })
+    })
+}
+
+#[track_caller]
+fn waits_in_closure(done: &Result<()>) {
+    let expected = "a thread waits for others in a closure that holds memory or captures";
+    let is_expected = |of: &Diagnosis| matches!(of, Diagnosis::Panicked { message } if message == expected);
+    assert!(matches!(done, Err(Error::Fault(fault)) if is_expected(&fault.diagnosis)), "{done:?}");
+}
+
+/// A thread of the host runs both lanes, and what one of them holds is the thread's.
+#[test]
+fn a_lane_does_not_wait_for_others_in_a_closure_that_holds_memory() -> Result<()> {
+    soon(|| {
+        for device in devices() {
+            let (stream, other) = (device.stream()?, device.stream()?);
+            let [a, b] = [other.buffer_from(&[1u32])?, other.buffer_from(&[2u32])?].map(Storage::of);
+            let (of_zero, of_one) = (a.clone(), b.clone());
+            let done = launch_two(&stream, move |cx| {
+                let meet = || cx.barrier();
+                if cx.thread_rank() == 0 {
+                    hold(&of_zero, meet).expect("nobody has it");
+                    meet();
+                } else {
+                    let twice = || {
+                        meet();
+                        meet();
+                    };
+                    hold(&of_one, twice).expect("nobody has it");
+                    hold(&of_zero, || ()).expect("nobody has it any more");
+                }
+            });
+            waits_in_closure(&done);
+            // The memory is free again.
+            hold(&a, || ())?;
+            hold(&b, || ())?;
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_lane_does_not_wait_for_others_in_a_closure_that_captures() -> Result<()> {
+    soon(|| {
+        for device in devices() {
+            let (stream, other) = (device.stream()?, device.stream()?);
+            let done = launch_two(&stream, move |cx| {
+                let meet = |_: &Stream| {
+                    cx.sync_warp(cx.warp_mask());
+                    Ok(())
+                };
+                other.capture(meet).expect("a capture of nothing");
+            });
+            waits_in_closure(&done);
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn lanes_wait_for_others_between_closures_and_inside_those_of_the_host() -> Result<()> {
+    soon(|| {
+        for device in devices() {
+            let (stream, other) = (device.stream()?, device.stream()?);
+            let [a, b] = [other.buffer_from(&[1u32])?, other.buffer_from(&[2u32])?].map(Storage::of);
+            let mut done = Ok(());
+            hold(&a, || {
+                done = launch_two(&stream, move |cx| {
+                    hold(&b, || ()).expect("nobody has it");
+                    cx.barrier();
+                    hold(&b, || ()).expect("nobody has it");
+                    cx.sync_warp(cx.warp_mask());
+                });
+            })?;
+            done?;
+        }
+        Ok(())
     })
 }

@@ -17,6 +17,7 @@ use super::order::Random;
 use super::warp::{self, Exchange};
 use super::{MAX_BLOCK_THREADS, panics, report};
 use crate::fault::Diagnosis;
+use crate::launch::in_kernel;
 use faults::{Abandoned, abandon_lane};
 
 mod faults;
@@ -394,7 +395,13 @@ impl<'l> BlockState<'l> {
     /// Lets the next lane go on, until some lane or the worker resumes lane `state`, which calls this.
     #[inline(always)]
     fn suspend(&self, state: &LaneState) {
-        let next = if self.launch.failure.is_set() { None } else { self.next_ready() };
+        let next = if self.launch.failure.is_set() {
+            None
+        } else if in_kernel::is_in_closure() {
+            self.fail(state, || report::waits_in_closure(self, state))
+        } else {
+            self.next_ready()
+        };
         let context = if DIRECT { next.and_then(|next| self.context_of(next)) } else { None };
         match context {
             // A seeded launch chose this very lane.

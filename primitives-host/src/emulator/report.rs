@@ -79,6 +79,14 @@ pub(super) fn overflowed(block: &BlockState<'_>, lane: &LaneState) -> Found {
     fault(block, lane, lane.place.get(), Diagnosis::StackOverflow { limit })
 }
 
+/// A wait of a lane for others, in a closure for whose time the host keeps something for the lane.
+pub(super) fn waits_in_closure(block: &BlockState<'_>, lane: &LaneState) -> Found {
+    let message = "a thread waits for others in a closure that holds memory or captures".to_owned();
+    let help = "end the closure before the wait: on the emulator, the others run on the same thread of the host, which has the memory \
+                locked";
+    fault(block, lane, lane.place.get(), Finding::new(Diagnosis::Panicked { message }, help))
+}
+
 fn with_place(
     block: &BlockState<'_>,
     lane: &LaneState,

@@ -15,6 +15,7 @@ use super::memory::LaunchMemory;
 use super::order::Order;
 use super::report;
 use super::watch::Patience;
+use crate::launch::in_kernel::InClosure;
 
 /// Visits of resident blocks before another block starts, if other workers can change what they wait for.
 const VISITS_BEFORE_START: usize = 16;
@@ -77,6 +78,7 @@ impl<'l> Worker<'l> {
 
     /// Runs blocks until there are no more, or the launch has failed.
     pub(super) fn run(mut self) {
+        let _outside = InClosure::outside();
         let patience = if self.launch.workers > 1 { VISITS_BEFORE_START } else { 1 };
         // Since a block finished or started.
         let mut visits = 0;

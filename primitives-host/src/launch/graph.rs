@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::cuda;
 use crate::device::{Backend, Device};
 use crate::emulator::EmulatorOptions;
-use crate::launch::in_kernel;
+use crate::launch::in_kernel::{self, InClosure};
 use crate::memory::allocation::Allocation;
 use crate::memory::uses::Uses;
 use crate::stream::{Queue, Stream, StreamInner};
@@ -288,20 +288,23 @@ fn with_open<R>(f: impl FnOnce(&mut Vec<Recording>) -> R) -> Option<R> {
 }
 
 /// A capture while its closure runs. Ends the capture also if the closure fails or unwinds.
-struct Open(Recording);
+struct Open {
+    recording: Recording,
+    _closure: InClosure,
+}
 
 impl Open {
     fn new(recording: &Recording) -> Self {
         with_open(|open| open.push(recording.clone()));
-        Self(recording.clone())
+        Self { recording: recording.clone(), _closure: InClosure::enter() }
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
         // Not the last one: a lane that has overflowed its stack leaves its captures behind.
-        with_open(|open| open.retain(|other| !Arc::ptr_eq(&other.0, &self.0.0)));
-        self.0.end();
+        with_open(|open| open.retain(|other| !Arc::ptr_eq(&other.0, &self.recording.0)));
+        self.recording.end();
     }
 }
 

@@ -12,6 +12,8 @@ use crate::{Error, Result};
 thread_local! {
     /// The launch whose lanes the thread runs. If lanes launch other kernels, it is the innermost launch.
     static RUNNING: Cell<Option<Arc<Running>>> = const { Cell::new(None) };
+    /// Whether the thread is in a closure for whose time a call keeps something on the thread. Lanes that the thread runs begin outside.
+    static IN_CLOSURE: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A launch on the emulator, and the locks that it holds until it ends. Streams and allocations are identified by the addresses of their
@@ -95,6 +97,38 @@ fn enter_on(kernel: &str, stream: usize, uses: &Uses) -> Entered {
 
 fn address(allocation: &Allocation) -> usize {
     std::ptr::from_ref(allocation).addr()
+}
+
+/// Notes whether the calling thread is in a closure for whose time a call holds memory or captures, until this is dropped.
+///
+/// What the call keeps belongs to the thread, and a thread runs many lanes. So a lane must not wait for others in such a closure: they
+/// would find memory locked by their own thread, or take the closure's capture for their own.
+pub(crate) struct InClosure {
+    before: bool,
+}
+
+impl InClosure {
+    /// The thread enters such a closure.
+    pub(crate) fn enter() -> Self {
+        Self { before: IN_CLOSURE.replace(true) }
+    }
+
+    /// The thread begins to run lanes.
+    pub(crate) fn outside() -> Self {
+        Self { before: IN_CLOSURE.replace(false) }
+    }
+}
+
+impl Drop for InClosure {
+    fn drop(&mut self) {
+        IN_CLOSURE.set(self.before);
+    }
+}
+
+/// Whether the lane that calls this is in a closure in which it must not wait for others: see [`InClosure`].
+#[inline(always)]
+pub(crate) fn is_in_closure() -> bool {
+    IN_CLOSURE.get()
 }
 
 impl Running {

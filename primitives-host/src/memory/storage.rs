@@ -12,7 +12,7 @@ use crate::emulator::allocations;
 use crate::fault::{Diagnosis, KernelFault, MemoryPlace};
 use crate::launch::dims::Dims;
 use crate::launch::graph::{Draft, check_host_copy};
-use crate::launch::in_kernel;
+use crate::launch::in_kernel::{self, InClosure};
 use crate::launch::kernel::Launch;
 use crate::memory::allocation::Allocation;
 #[cfg(feature = "cuda")]
@@ -373,7 +373,7 @@ pub unsafe fn run_on_host(
 /// other code uses the memory during the call. `body` may read only bytes that have been written.
 ///
 /// `ranges` calls its argument with the ranges of bytes that `body` uses, until the argument returns true. A call in `body` that waits for
-/// the end of `body` is an error, as in a kernel.
+/// the end of `body` is an error, as in a kernel. A lane that waits for others in `body` ends its launch with a fault.
 pub fn with_bytes<R>(
     call: &'static str,
     place: &Location<'_>,
@@ -395,7 +395,7 @@ pub fn with_bytes<R>(
     let mut uses = Uses::default();
     uses.add(&storage.allocation, if write { Mode::Write } else { Mode::Read });
     let _held = uses.lock()?;
-    let _running = in_kernel::enter_on_host(kernel, &uses);
+    let (_running, _closure) = (in_kernel::enter_on_host(kernel, &uses), InClosure::enter());
     let partly = memory.written().filter(|written| !written.is_whole());
     if let (false, Some(written)) = (write, partly) {
         let mut missing = None;
