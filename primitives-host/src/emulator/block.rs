@@ -87,6 +87,8 @@ struct BarrierState {
 /// A resident block.
 pub(super) struct BlockState<'l> {
     pub(super) launch: &'l LaunchState<'l>,
+    /// Its number in the order of starts.
+    pub(super) ordinal: Cell<u64>,
     pub(super) rank: Cell<u64>,
     pub(super) index: Cell<Dim3>,
     shared: Box<[SharedLine]>,
@@ -157,6 +159,7 @@ impl<'l> BlockState<'l> {
         let (address, bytes) = (shared.as_ptr().addr(), 16 * shared.len());
         let block = Self {
             launch,
+            ordinal: Cell::new(0),
             rank: Cell::new(0),
             index: Cell::new(Dim3::new(0, 0, 0)),
             shared,
@@ -205,8 +208,10 @@ impl<'l> BlockState<'l> {
         &self.warps[..self.lanes.len().div_ceil(WARP as usize)]
     }
 
-    /// Makes this the block with that rank, none of whose lanes has started.
-    pub(super) fn start(&mut self, rank: u64) {
+    /// Makes this the block that starts as number `ordinal`, none of whose lanes has started.
+    pub(super) fn start(&mut self, ordinal: u64) {
+        let rank = self.launch.order.rank(ordinal);
+        self.ordinal.set(ordinal);
         self.rank.set(rank);
         self.index.set(self.launch.grid.at(rank));
         for warp in self.warps() {
@@ -218,7 +223,7 @@ impl<'l> BlockState<'l> {
         self.finished.set(0);
         self.after_race.set(0);
         if let Some((_, memory)) = &mut self.memory {
-            memory.start(rank);
+            memory.start(ordinal);
             for line in &mut self.shared {
                 *line.0.get_mut() = [FRESH_SHARED; 16];
             }

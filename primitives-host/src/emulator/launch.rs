@@ -35,6 +35,8 @@ pub(super) struct LaunchState<'l> {
     pub(super) threads: u32,
     /// Blocks in the grid.
     pub(super) blocks: u64,
+    /// The order in which they start.
+    pub(super) order: order::Order,
     /// The number of the device.
     pub(super) device: usize,
     pub(super) shared_bytes: usize,
@@ -74,6 +76,7 @@ impl<'l> LaunchState<'l> {
             block: launch.block,
             threads,
             blocks,
+            order: order::Order::new(options.seed, blocks),
             device: launch.device,
             shared_bytes: launch.shared_bytes,
             shared_params: launch.shared_params,
@@ -99,6 +102,11 @@ impl<'l> LaunchState<'l> {
         }
         let first = self.claimed.fetch_add(count, Ordering::Relaxed).min(self.blocks);
         (first, first.saturating_add(count).min(self.blocks))
+    }
+
+    /// The index of the block that starts as number `ordinal`.
+    pub(super) fn index_of(&self, ordinal: u64) -> Dim3 {
+        self.grid.at(self.order.rank(ordinal))
     }
 
     /// How many blocks no worker has claimed.

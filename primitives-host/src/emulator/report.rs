@@ -188,7 +188,7 @@ pub(super) fn race(block: &BlockState<'_>, lane: &LaneState, place: Place, acces
     let Earlier { action, moment, place: earlier_place, address } = earlier;
     let earlier = Accessor {
         action,
-        block: launch.grid.at(moment.block as u64),
+        block: launch.index_of(moment.block as u64),
         thread: block.lanes[moment.lane as usize].thread,
         file: earlier_place.file().to_owned(),
         line: earlier_place.line(),
@@ -196,7 +196,7 @@ pub(super) fn race(block: &BlockState<'_>, lane: &LaneState, place: Place, acces
     };
     let later = MemoryAction::of(access.kind);
     let atomic = |action| !matches!(action, MemoryAction::Read | MemoryAction::Write);
-    let same_block = moment.block as u64 == block.rank.get();
+    let same_block = moment.block as u64 == block.ordinal.get();
     let help = if !same_block {
         "blocks run in no order: let each have elements of its own, or publish by a release (or `cx.fence(Scope::Device)` \
          before the store) and read after an acquire (or a fence after the load)"
@@ -280,7 +280,7 @@ pub(super) fn unwritten(block: &BlockState<'_>) -> Option<Found> {
     let Unwritten { lane, place, space, address } = memory.unwritten()?;
     let near = launch.writer_before(memory, space, address).map(|near| {
         let (near_memory, index) =
-            (memory_place(block, space, near.address), block.launch.grid.at(near.moment.block as u64));
+            (memory_place(block, space, near.address), block.launch.index_of(near.moment.block as u64));
         let thread = block.lanes[near.moment.lane as usize].thread;
         format!(
             "; the nearest before it that was written is {near_memory}, by thread {thread} of block {index} in {}",

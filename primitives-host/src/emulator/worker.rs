@@ -12,7 +12,6 @@ use super::fiber::stacks;
 use super::fiber::{Fibers, Pause};
 use super::launch::{Found, LaunchState};
 use super::memory::LaunchMemory;
-use super::order::Order;
 use super::report;
 use super::watch::Patience;
 use crate::launch::in_kernel::InClosure;
@@ -38,7 +37,6 @@ pub(super) struct Worker<'l> {
     spare: Vec<Rc<BlockState<'l>>>,
     /// What a checked launch remembers.
     memory: Option<Rc<LaunchMemory<'l>>>,
-    order: Order,
     /// Order numbers of blocks that this worker has claimed: the next, and one past the last.
     claimed: (u64, u64),
     patience: Patience<'l>,
@@ -70,7 +68,6 @@ impl<'l> Worker<'l> {
             resident: Vec::new(),
             spare: Vec::new(),
             memory: launch.options.checked.then(|| Rc::new(LaunchMemory::new(launch))),
-            order: Order::new(launch.options.seed, launch.blocks),
             claimed: (0, 0),
             patience: Patience::new(&launch.watch, number, launch.options.deadlock_after),
         }
@@ -84,9 +81,9 @@ impl<'l> Worker<'l> {
         let mut visits = 0;
         while !self.launch.failure.is_set() {
             if self.resident.is_empty() || visits >= patience {
-                if let Some(rank) = self.claim() {
+                if let Some(ordinal) = self.claim() {
                     visits = 0;
-                    self.start(rank);
+                    self.start(ordinal);
                     continue;
                 }
                 if self.resident.is_empty() {
@@ -100,7 +97,7 @@ impl<'l> Worker<'l> {
         self.end();
     }
 
-    /// The rank of a block to start, if there is one and room for it.
+    /// The order number of a block to start, if there is one and room for it.
     fn claim(&mut self) -> Option<u64> {
         if !matches!(self.outlook(), Outlook::Start) {
             return None;
@@ -116,7 +113,7 @@ impl<'l> Worker<'l> {
         }
         let ordinal = self.claimed.0;
         self.claimed.0 += 1;
-        Some(self.order.rank(ordinal))
+        Some(ordinal)
     }
 
     /// Whether this worker can start a block. One without blocks always can: others may wait for what it does.
@@ -138,9 +135,9 @@ impl<'l> Worker<'l> {
     }
 
     /// Starts a block and runs it as far as it gets.
-    fn start(&mut self, rank: u64) {
+    fn start(&mut self, ordinal: u64) {
         let mut block = self.spare.pop().unwrap_or_else(|| Rc::new(BlockState::new(self.launch, self.memory.clone())));
-        Rc::get_mut(&mut block).expect("a spare block has one owner").start(rank);
+        Rc::get_mut(&mut block).expect("a spare block has one owner").start(ordinal);
         match self.run_ready(&block) {
             Stop::Finished => self.spare.push(block),
             Stop::Spinning | Stop::Failed => {

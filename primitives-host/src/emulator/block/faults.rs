@@ -48,7 +48,7 @@ impl BlockState<'_> {
     #[cold]
     #[inline(never)]
     pub(super) fn raced(&self, state: &LaneState, place: Place, access: Access, earlier: Earlier) {
-        let with_itself = earlier.moment.block as u64 == self.rank.get();
+        let with_itself = earlier.moment.block as u64 == self.ordinal.get();
         let found = report::race(self, state, place, access, earlier);
         if !with_itself {
             self.fail(state, || found);

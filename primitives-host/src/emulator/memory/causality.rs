@@ -55,7 +55,7 @@ const KEPT_JOINS: usize = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::emulator) struct Moment {
     pub(in crate::emulator) time: u32,
-    /// Rank of the block.
+    /// The number of the block in the order of starts.
     pub(in crate::emulator) block: u32,
     /// Rank of the lane in the block.
     pub(in crate::emulator) lane: u32,
@@ -159,14 +159,14 @@ impl BlockClock {
         }
     }
 
-    /// Begins the block of that rank.
-    pub(super) fn start(&self, rank: u32) {
+    /// Begins the block of that number in the order of starts.
+    pub(super) fn start(&self, ordinal: u32) {
         if self.touched.take() {
             for lane in &self.lanes {
                 lane.nodes().into_iter().chain([&lane.learnt]).for_each(|node| node.set(NOTHING));
             }
         }
-        self.block.set(rank);
+        self.block.set(ordinal);
         self.time.set(1);
         self.barrier.set(0);
         self.warp_syncs.iter().for_each(|time| time.set(0));
@@ -350,7 +350,7 @@ impl Causality {
         clock.is_plainly_before(past, lane) || self.is_known(past, clock.lanes[lane as usize].knows.get())
     }
 
-    /// The clock of a block, which has no rank yet.
+    /// The clock of a block, which has no number yet.
     pub(super) fn clock(&mut self, threads: u32) -> Rc<BlockClock> {
         let clock = Rc::new(BlockClock::new(threads));
         self.clocks.push(Rc::downgrade(&clock));

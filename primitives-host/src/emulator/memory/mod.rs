@@ -131,10 +131,10 @@ impl BlockMemory {
         }
     }
 
-    /// Begins the block of that rank.
-    pub(super) fn start(&mut self, rank: u64) {
-        // Ranks above 2^32 would take years to come to.
-        self.clock.start(rank as u32);
+    /// Begins the block that starts as number `ordinal`.
+    pub(super) fn start(&mut self, ordinal: u64) {
+        // Numbers above 2^32 would take years to come to, unlike ranks, which a seed shuffles.
+        self.clock.start(ordinal as u32);
         self.shared.get_mut().clear();
         self.unwritten.set(None);
         self.exposed.get_mut().clear();

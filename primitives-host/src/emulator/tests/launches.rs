@@ -22,6 +22,25 @@ fn the_largest_grids_start_at_once() {
     }
 }
 
+/// A seed lets a block of any rank be the first.
+#[test]
+fn a_race_in_a_block_of_high_rank_names_this_block() {
+    let grid = Dim3::new(0x7fff_ffff, 65535, 1);
+    for seed in [1, 2, 3] {
+        let fault = fails(&seeded(seed), grid, 2, |cx| {
+            // SAFETY: the launch reserves 2048 bytes.
+            let mut shared = unsafe { Shared::<[u32; 4]>::from_arena(cx, 0) };
+            shared.set(0, cx.thread_rank());
+        });
+        assert!(grid.rank_of(fault.block) > u32::MAX as u64, "another seed tests more: {}", fault.block);
+        match &fault.diagnosis {
+            Diagnosis::DataRace { earlier, .. } => assert_eq!(earlier.block, fault.block),
+            other => panic!("{other:?}"),
+        }
+        assert!(fault.help.is_some_and(|help| help.contains("cx.barrier()")));
+    }
+}
+
 #[test]
 fn an_empty_grid_is_no_work() {
     go(&checked(), 0, 32, |_| panic!()).unwrap();
