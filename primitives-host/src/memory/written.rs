@@ -73,31 +73,36 @@ impl Written {
         if other.first_missing(from..from + len).is_none() {
             return self.mark(to..to + len);
         }
-        // All bits are read before any is written, because the two may be the same.
-        let copied: Vec<bool> = (from..from + len).map(|byte| other.has(byte)).collect();
-        for (byte, written) in (to..).zip(copied) {
-            match written {
-                true => self.mark(byte..byte + 1),
-                false => self.forget(byte),
-            }
+        let (bits, others) = (self.bits(), other.bits());
+        let (mut new, mut lost) = (0, 0);
+        let copy = |(word, mask): (usize, u64)| {
+            // The first byte of the word that is copied to.
+            let first = word * 64 + mask.trailing_zeros() as usize;
+            let copied = bits_from(others, from + (first - to)) << (first % 64) & mask;
+            let before = bits[word].load(Relaxed);
+            new += (copied & !before).count_ones() as usize;
+            lost += (before & mask & !copied).count_ones() as usize;
+            bits[word].store(before & !mask | copied, Relaxed);
+        };
+        // The two may be the same. So each word is read before it is written.
+        match from < to {
+            true => words(to..to + len).rev().for_each(copy),
+            false => words(to..to + len).for_each(copy),
         }
-    }
-
-    fn has(&self, byte: usize) -> bool {
-        self.is_whole() || self.bits()[byte / 64].load(Relaxed) >> (byte % 64) & 1 != 0
-    }
-
-    fn forget(&self, byte: usize) {
-        if self.has(byte) {
-            let word = &self.bits()[byte / 64];
-            word.store(word.load(Relaxed) & !(1 << (byte % 64)), Relaxed);
-            self.missing.store(self.missing.load(Relaxed) + 1, Relaxed);
-        }
+        self.missing.store(self.missing.load(Relaxed) + lost - new, Relaxed);
     }
 }
 
+/// 64 bits, from bit `start` on. Those after the last word are 0.
+fn bits_from(words: &[AtomicU64], start: usize) -> u64 {
+    let word = |at: usize| words.get(at).map_or(0, |word| word.load(Relaxed));
+    let (at, shift) = (start / 64, start % 64);
+    // Two shifts, because there is none by 64 bits.
+    word(at) >> shift | word(at + 1) << 1 << (63 - shift)
+}
+
 /// The words that a range of bits touches, and the bits in each.
-fn words(bits: Range<usize>) -> impl Iterator<Item = (usize, u64)> {
+fn words(bits: Range<usize>) -> impl DoubleEndedIterator<Item = (usize, u64)> {
     let Range { start, end } = bits;
     let words = if start < end { start / 64..(end - 1) / 64 + 1 } else { 0..0 };
     words.map(move |word| {
@@ -140,5 +145,36 @@ mod tests {
         assert_eq!(to.first_missing(121..300), None);
         to.mark_all();
         assert!(to.is_whole());
+    }
+    /// An allocation of 300 bytes, some of which are written.
+    fn some(seed: u64) -> Written {
+        let written = Written::none(300);
+        let chosen = |byte: u64| (byte + seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62 != 0;
+        (0..300).filter(|&byte| chosen(byte as u64)).for_each(|byte| written.mark(byte..byte + 1));
+        written
+    }
+
+    /// Whether each byte is written.
+    fn bytes(written: &Written) -> Vec<bool> {
+        (0..written.len).map(|byte| written.first_missing(byte..byte + 1).is_none()).collect()
+    }
+
+    #[test]
+    fn copies_from_and_to_all_places_bring_each_byte() {
+        let places = [0, 1, 5, 31, 63, 64, 65, 70];
+        for (to, from) in places.into_iter().flat_map(|to| places.map(|from| (to, from))) {
+            for len in [0, 1, 3, 63, 64, 65, 130, 230] {
+                let source = some(1);
+                for target in [None, Some(some(2))] {
+                    let target = target.as_ref().unwrap_or(&source);
+                    let mut expected = bytes(target);
+                    expected[to..to + len].copy_from_slice(&bytes(&source)[from..from + len]);
+                    target.copy(to, &source, from, len);
+                    assert_eq!(bytes(target), expected, "{len} bytes, from {from} to {to}");
+                    let missing = expected.iter().filter(|&&written| !written).count();
+                    assert_eq!(target.missing.load(Relaxed), missing, "{len} bytes, from {from} to {to}");
+                }
+            }
+        }
     }
 }
