@@ -1,8 +1,8 @@
 //! Kernels of the emulator that call the host's functions: what would wait for the kernel is an error, and the rest works.
 
 use std::panic::Location;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Mutex, OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -338,6 +338,53 @@ fn a_graph_of_buffers_that_others_always_read_is_launched() -> Result<()> {
             assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
             result
         })
+    })
+}
+
+#[test]
+fn launches_of_one_graph_do_not_overlap() -> Result<()> {
+    static NOW: AtomicUsize = AtomicUsize::new(0);
+    static MOST: AtomicUsize = AtomicUsize::new(0);
+    soon(|| {
+        for device in devices() {
+            let stream = device.stream()?;
+            let graph = stream.capture(|s| {
+                launch(s, &KERNEL, &[], &mut [], || {
+                    MOST.fetch_max(NOW.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    // The other launch has time to begin.
+                    thread::sleep(Duration::from_millis(200));
+                    NOW.fetch_sub(1, Ordering::SeqCst);
+                })
+            })?;
+            thread::scope(|scope| {
+                let threads = [0, 1].map(|_| scope.spawn(|| graph.launch(&device.stream()?)));
+                threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
+            })?;
+        }
+        assert_eq!(MOST.load(Ordering::SeqCst), 1);
+        Ok(())
+    })
+}
+
+/// A graph of no buffers, on another stream.
+#[test]
+fn a_lane_of_a_graph_that_launches_the_graph_gets_an_error() -> Result<()> {
+    soon(|| {
+        for device in devices() {
+            let (stream, other) = (device.stream()?, device.stream()?);
+            let (own, result) = (Arc::new(OnceLock::<Graph>::new()), Arc::new(Mutex::new(None)));
+            let (graph, to) = (Arc::downgrade(&own), result.clone());
+            let captured = stream.capture(|s| {
+                launch(s, &KERNEL, &[], &mut [], move || {
+                    let graph = graph.upgrade().expect("it is launched");
+                    *to.lock().unwrap() = graph.get().map(|graph| graph.launch(&other));
+                })
+            })?;
+            own.get_or_init(|| captured).launch(&stream)?;
+            let launched = result.lock().unwrap().take().expect("it has run");
+            waits_for_itself(launched, "launch of a graph", BUFFER);
+        }
+        Ok(())
     })
 }
 

@@ -9,7 +9,7 @@ use crate::device::{Backend, Device};
 use crate::emulator::EmulatorOptions;
 use crate::launch::in_kernel::{self, InClosure};
 use crate::memory::allocation::Allocation;
-use crate::memory::uses::Uses;
+use crate::memory::uses::{Mode, Uses};
 use crate::stream::{Queue, Stream, StreamInner};
 use crate::{Error, Result, trace};
 
@@ -80,8 +80,12 @@ impl Graph {
         let stream = Stream(Arc::new(StreamInner { device: device.clone(), queue: Queue::Capture(recording.clone()) }));
         let open = Open::new(&recording);
         record(&stream)?;
-        let Recorded { draft, uses, launches } = recording.end().ok_or_else(ended)?;
+        let Recorded { draft, mut uses, launches } = recording.end().ok_or_else(ended)?;
         drop(open);
+        if !device.is_gpu() {
+            // Each launch of the graph writes these no bytes, so that no two of them overlap.
+            uses.add(device.stream()?.buffer_uninit::<u8>(0)?.allocation(), Mode::Write);
+        }
         let program = match draft {
             Draft::Emulator(steps) => Program::Emulator(steps),
             #[cfg(feature = "cuda")]
@@ -98,7 +102,8 @@ impl Graph {
     /// Returns [`Error::WrongDevice`] if the stream belongs to another device, [`Error::Capture`] if it captures, and [`Error::Fault`] if
     /// an earlier launch on the stream had a fault. A fault of this launch is returned as for a kernel. On the emulator, this call returns
     /// it, and the work after the faulty kernel does not run. On a GPU, the next call that waits returns it, and the rest of the work has
-    /// run.
+    /// run. Returns [`Error::InKernel`] if a kernel of the emulator makes the call and the launch would wait for this kernel, such as a
+    /// kernel of this graph.
     pub fn launch(&self, stream: &Stream) -> Result<()> {
         if !self.device.same_as(stream.device()) {
             return Err(Error::WrongDevice {
