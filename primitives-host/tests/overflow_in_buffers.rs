@@ -1,5 +1,5 @@
 //! Lanes that use up their stacks while they make and drop buffers: the launch fails or the process ends. No lock is kept that others
-//! wait for.
+//! wait for. What a lane runs on the host has a stack of its own.
 
 #![cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
 #![cfg(not(any(miri, emulator_thread_fibers)))]
@@ -7,12 +7,14 @@
 use std::env;
 use std::hint::black_box;
 use std::os::unix::process::ExitStatusExt;
+use std::panic::Location;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use primitives_gpu::view::LaunchBounds;
 use primitives_host::__private::{KernelInfo, Launch};
+use primitives_host::storage::{self, Storage, StorageUse};
 use primitives_host::{Device, Diagnosis, Dims, EmulatorOptions, Error, KernelFault, Result, Stream};
 
 static KERNEL: KernelInfo = KernelInfo::new("kernel", "kernel", &[], 0, 0, LaunchBounds::NONE);
@@ -75,4 +77,46 @@ fn a_lane_that_overflows_while_it_makes_a_buffer_keeps_nobody_waiting() -> Resul
         assert!(failed_launch || ended, "{small}: {}\n{said}\n{errors}", output.status);
     }
     Ok(())
+}
+
+/// Takes more stack than a lane has.
+#[inline(never)]
+fn take_100_kib() {
+    _ = black_box([0u8; 100 << 10]);
+}
+
+/// Launches a kernel of one lane with little stack, which calls `body`.
+fn on_a_small_stack(body: impl Fn() + Send + Sync + 'static) -> Result<()> {
+    let mut options = EmulatorOptions::default();
+    options.stack_bytes = 64 << 10;
+    let stream = Device::emulator_with(options).stream()?;
+    let launch = Launch::new(&stream, &KERNEL, Dims::new(1, 1));
+    // SAFETY: the kernel has no parameters.
+    unsafe { launch.run(&mut [std::ptr::null_mut()], move |_| body()) }
+}
+
+/// Runs work on the host that writes the memory and takes much stack.
+fn run_on_host(stream: &Stream, memory: &Storage) -> Result<()> {
+    let uses = vec![StorageUse { storage: memory, write: true, ranges: Box::new(|f| f(0..4)), name: "x" }];
+    let body = || {
+        take_100_kib();
+        Ok(())
+    };
+    // SAFETY: it accesses nothing.
+    unsafe { storage::run_on_host(stream, "host", Location::caller(), uses, body) }
+}
+
+#[test]
+fn work_of_the_host_in_a_lane_has_a_stack_of_its_own() -> Result<()> {
+    let stream = Device::emulator().stream()?;
+    let x = Storage::of(stream.buffer_from(&[1u32])?);
+    let graph = stream.capture(|s| run_on_host(s, &x))?;
+    let (queue, written) = (stream.clone(), x.clone());
+    on_a_small_stack(move || {
+        run_on_host(&queue, &written).expect("there is room");
+        graph.launch(&queue).expect("there is room");
+    })?;
+    // Nobody has them any more.
+    stream.synchronize()?;
+    x.lend("`lend`", &stream, true)
 }

@@ -217,18 +217,11 @@ pub(crate) fn run(
     if threads == 0 || blocks == 0 {
         return Ok(());
     }
-    let running = in_kernel::running();
     if fiber::in_lane() || thread::panicking() {
-        // A lane's stack is small, and lanes take a thread that unwinds for a sign that they do themselves.
-        return fiber::to_the_end(|| {
-            let run_elsewhere = move || {
-                // SAFETY: the lane, whose launch that is, waits for this thread.
-                let _running = unsafe { in_kernel::resume(running) };
-                run(launch, options, body)
-            };
-            thread::scope(|scope| scope.spawn(run_elsewhere).join().unwrap_or_else(|p| resume_unwind(p)))
-        });
+        // Lanes take a thread that unwinds for a sign that they do themselves.
+        return on_new_thread(|| run(launch, options, body));
     }
+    let running = in_kernel::running();
     panics::install_hook();
     fiber::overflow::install_handler();
 
@@ -256,4 +249,20 @@ pub(crate) fn run(
         Worker::new(&state, 0).run();
     });
     state.failure.into_error().map_or(Ok(()), Err)
+}
+
+/// Calls `f` outside of lanes: a lane waits for a new thread that calls it. A lane's stack is small. A lane that uses it up is left where
+/// it is, and so must not lend what is on its stack to other threads.
+pub(crate) fn off_the_lane<R: Send>(f: impl FnOnce() -> R + Send) -> R {
+    if fiber::in_lane() { on_new_thread(f) } else { f() }
+}
+
+fn on_new_thread<R: Send>(f: impl FnOnce() -> R + Send) -> R {
+    let running = in_kernel::running();
+    let call = move || {
+        // SAFETY: the caller, which the launch runs, waits for this thread.
+        let _running = unsafe { in_kernel::resume(running) };
+        f()
+    };
+    fiber::to_the_end(|| thread::scope(|scope| scope.spawn(call).join().unwrap_or_else(|p| resume_unwind(p))))
 }

@@ -11,7 +11,7 @@ use crate::launch::in_kernel::{self, InClosure};
 use crate::memory::allocation::Allocation;
 use crate::memory::uses::{Mode, Uses};
 use crate::stream::{Queue, Stream, StreamInner};
-use crate::{Error, Result, trace};
+use crate::{Error, Result, emulator, trace};
 
 /// A sequence of launches, copies and clears on the device, from [`Stream::capture`], that is launched as one unit. On a GPU, this costs
 /// the host a fraction of the separate launches.
@@ -119,7 +119,8 @@ impl Graph {
                 let (_held, _turn) = self.uses.lock_with_turn(busy)?;
                 let _running = in_kernel::enter("launch of a graph", busy, &self.uses);
                 self.note_launch(stream);
-                steps.iter().try_for_each(|step| step(&device.options)).inspect_err(trace::fault)
+                let run = || steps.iter().try_for_each(|step| step(&device.options)).inspect_err(trace::fault);
+                emulator::off_the_lane(run)
             }
             #[cfg(feature = "cuda")]
             (Program::Cuda(graph), Queue::Cuda(queue), Backend::Cuda(context)) => {

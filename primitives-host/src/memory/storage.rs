@@ -8,7 +8,7 @@ use std::sync::Arc;
 use primitives_gpu::{Block, Dim3, Element};
 
 use crate::device::{Backend, Device};
-use crate::emulator::allocations;
+use crate::emulator::{self, allocations};
 use crate::fault::{Diagnosis, KernelFault, MemoryPlace};
 use crate::launch::dims::Dims;
 use crate::launch::graph::{Draft, check_host_copy};
@@ -362,7 +362,7 @@ pub unsafe fn run_on_host(
             let (_held, _turn) = all.lock_with_turn(busy)?;
             let _running = in_kernel::enter(&launch, busy, &all);
             stream.device().tally.launches.add(1);
-            step().inspect_err(trace::fault)
+            emulator::off_the_lane(|| step().inspect_err(trace::fault))
         }
         #[cfg(feature = "cuda")]
         _ => unreachable!("what runs on the host is on a stream of the emulator"),
