@@ -80,13 +80,14 @@ impl<'k, T: Element> SharedSlice<'k, T> {
     pub unsafe fn from_arena(cx: Block<'k>, offset: usize) -> Self {
         const { assert!(align_of::<T>() <= 16, "shared memory is aligned to 16 bytes at most") };
         const { assert!(size_of::<T>() > 0, "elements of shared memory have a size") };
+        // In 32 bits, so that no register has an upper half of zeros.
         #[cfg(target_arch = "nvptx64")]
-        let bytes = crate::simt::nvptx::dynamic_shared_len() as usize;
+        let bytes = crate::simt::nvptx::dynamic_shared_len().saturating_sub(offset as u32) as usize;
         #[cfg(not(target_arch = "nvptx64"))]
-        let bytes = cx.lane_state().shared_len;
-        // SAFETY: the caller's contract; the arena has `bytes` bytes.
+        let bytes = cx.lane_state().shared_len.saturating_sub(offset);
+        // SAFETY: the caller's contract; the arena has `bytes` bytes from there.
         let address = unsafe { arena(cx).add(offset).cast() };
-        Self { cx, address, len: bytes.saturating_sub(offset) / size_of::<T>(), _borrowed: PhantomData }
+        Self { cx, address, len: bytes / size_of::<T>(), _borrowed: PhantomData }
     }
 
     /// All of it as one storage, for a kernel whose launch says how much it needs. If there is less memory than that, it is a fault.
