@@ -7,7 +7,7 @@
 //!
 //! The keys become records, which have their places in the input, so that no two are equal.
 
-use kernel_primitives::block::{TopKStorage, block_top_k_before, block_top_k_by, block_top_k_records};
+use kernel_primitives::block::{TopKFound, TopKStorage, block_top_k_before, block_top_k_by, block_top_k_records};
 use kernel_primitives::functor::{KeyOrder, Turned};
 use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
@@ -35,11 +35,12 @@ const ITEMS: usize = CAPACITY / TOP_K_BEST_THREADS;
 /// The number of candidates of a thread that sorts.
 const FOUND_ITEMS: usize = CAPACITY / TOP_K_FOUND_THREADS;
 
-/// The number of items of a segment that a lane looks at together.
-const PART: usize = 8;
-
 /// The number of segments to look at again that a block lists. If there are more, it looks at all of its segments.
 const LISTED: usize = 1024;
+
+/// The indices of the numbers of a block: of what it has counted, and the limit's place.
+const COUNT: usize = 0;
+const LIMIT: usize = 1;
 
 /// The places of an input that has the vectors of `N` items of a warp in rows, one after the other. A segment has `ROWS` rows. `warps` warps
 /// have the rows in turn, so that the first items of a sorted input are in the segments of several warps.
@@ -75,14 +76,14 @@ pub const fn top_k_rows<S: Source>() -> (usize, usize) {
     }
 }
 
-/// Calls a function with the two numbers of [`top_k_rows`], and the number of rows in a part, as its last constants.
+/// Calls a function with the two numbers of [`top_k_rows`] as its last constants.
 macro_rules! by_rows {
-    ($source:ty, $f:ident($($arg:expr),* $(,)?)) => {
+    ($f:ident::<$source:ty $(, $constant:tt)*>($($arg:expr),* $(,)?)) => {
         match const { top_k_rows::<$source>().0 } {
-            8 => $f::<$source, 8, 4, 1>($($arg),*),
-            4 => $f::<$source, 4, 4, 2>($($arg),*),
-            2 => $f::<$source, 2, 4, 4>($($arg),*),
-            _ => $f::<$source, 1, 8, 8>($($arg),*),
+            8 => $f::<$source $(, $constant)*, 8, 4>($($arg),*),
+            4 => $f::<$source $(, $constant)*, 4, 4>($($arg),*),
+            2 => $f::<$source $(, $constant)*, 2, 4>($($arg),*),
+            _ => $f::<$source $(, $constant)*, 1, 8>($($arg),*),
         }
     };
 }
@@ -118,7 +119,7 @@ pub fn top_k_bests<S>(
     let mut segment = cx.warp() as usize * blocks + block;
     let mut first = TopKRecord::<S::Item>::LAST;
     while segment < segments {
-        let own = by_rows!(S, best_of(cx, x, warps, segment, Turned(turned)));
+        let own = by_rows!(best_of::<S>(cx, x, warps, segment, Turned(turned)));
         first = first.one_of(own, false);
         let mut best = own;
         let mut distance = WARP / 2;
@@ -145,7 +146,7 @@ pub fn top_k_bests<S>(
 
 /// Returns the first record of this lane's items in a segment.
 #[inline(always)]
-fn best_of<S: Source<Item: SortKey>, const N: usize, const ROWS: usize, const _PART: usize>(
+fn best_of<S: Source<Item: SortKey>, const N: usize, const ROWS: usize>(
     cx: Block<'_>,
     x: Input<'_, S>,
     warps: usize,
@@ -197,8 +198,8 @@ pub fn top_k_before<S>(
     warps: usize,
     samples: usize,
     turned: u64,
-    mut limit: Shared<[TopKRecord<S::Item>; 1]>,
-    mut count: Shared<[u32; 1]>,
+    mut limit: Shared<[<S::Item as SortKey>::Bits; 1]>,
+    mut numbers: Shared<[u32; 2]>,
     mut list: Shared<[u32; LISTED]>,
     mut shared: Shared<TopKStorage<S::Item, CAPACITY>>,
 ) where
@@ -214,14 +215,15 @@ pub fn top_k_before<S>(
     let sorted = block_top_k_records(cx, &mut shared, sample, samples);
     if thread + 1 == samples {
         let (bits, place) = <<S::Item as SortKey>::Bits as SortBits>::of_ranked(sorted);
-        // The record after it. No place is the last number of 32 bits.
-        limit.set(0, bits.ranked(place.saturating_add(1)));
+        limit.set(0, bits);
+        numbers.set(LIMIT, place);
     }
     if thread == 0 {
-        count.set(0, 0);
+        numbers.set(COUNT, 0);
     }
     cx.barrier();
-    let end = limit.get(0);
+    // The record after it. No place is the last number of 32 bits.
+    let end = limit.get(0).ranked(numbers.get(LIMIT).saturating_add(1));
 
     let own = segments.div_ceil(cx.grid_blocks());
     let begin = (cx.block_rank() * own).min(segments);
@@ -231,7 +233,7 @@ pub fn top_k_before<S>(
         if let Some(record) = records.get(begin + at)
             && record.precedes(end)
         {
-            let place = count.at(0).fetch_add(1) as usize;
+            let place = numbers.at(COUNT).fetch_add(1) as usize;
             if place < LISTED {
                 list.set(place, at as u32);
             }
@@ -239,32 +241,24 @@ pub fn top_k_before<S>(
         at += TOP_K_BEST_THREADS;
     }
     cx.barrier();
-    let listed = count.get(0) as usize;
-    let looked_at = if listed <= LISTED { listed } else { own };
-    let parts = const { top_k_rows::<S>().0 * top_k_rows::<S>().1 / PART };
-    let rounds = looked_at.div_ceil(TOP_K_BEST_WARPS) * parts;
-    let list = &list;
-    let kept = block_top_k_before::<ITEMS, CAPACITY, PART, _, _>(
-        cx,
-        &mut shared,
-        rounds,
-        k,
-        Turned(turned),
-        end,
-        |round: usize| {
-            let at = round / parts * TOP_K_BEST_WARPS + cx.warp() as usize;
-            if at >= looked_at {
-                return ([S::Item::ZERO; PART], [0; PART], 0);
-            }
-            let at = if listed <= LISTED { list.get(at) as usize } else { at };
-            by_rows!(S, part_of(cx, x, warps, begin + at, round % parts))
-        },
-    );
+    let listed = numbers.get(COUNT) as usize;
+    let own = if listed <= LISTED {
+        Own { begin, count: listed, list: Some(&list) }
+    } else {
+        Own { begin, count: own, list: None }
+    };
+    let limited = (k, Turned(turned), end);
+    // The keys that are read ahead take registers.
+    let kept = if const { size_of::<S::Item>() > 4 } {
+        own.look::<S, 4>(cx, x, warps, limited, &mut shared)
+    } else {
+        own.look::<S, 8>(cx, x, warps, limited, &mut shared)
+    };
     if thread == 0 {
-        count.set(0, total.at(0).fetch_add(kept.count()));
+        numbers.set(COUNT, total.at(0).fetch_add(kept.count()));
     }
     cx.barrier();
-    let first = count.get(0) as usize;
+    let first = numbers.get(COUNT) as usize;
     let mut at = thread;
     while let Some(record) = kept.get(at as u32) {
         // SAFETY: the block's own elements, and of these the thread's.
@@ -274,9 +268,42 @@ pub fn top_k_before<S>(
     cx.launch_dependents();
 }
 
+/// The segments that a block looks at again.
+struct Own<'s, 'k> {
+    begin: usize,
+    count: usize,
+    /// The numbers of the segments, from `begin`, or all of them.
+    list: Option<&'s Shared<'k, [u32; LISTED]>>,
+}
+
+impl Own<'_, '_> {
+    /// Returns the records of the keys that come before the end: all of them, or the first `k`. A lane looks at `PART` items of a segment
+    /// together.
+    #[inline(always)]
+    fn look<'a, S: Source<Item: SortKey>, const PART: usize>(
+        &self,
+        cx: Block<'a>,
+        x: Input<'_, S>,
+        warps: usize,
+        (k, order, end): (usize, Turned, TopKRecord<S::Item>),
+        shared: &'a mut Shared<'_, TopKStorage<S::Item, CAPACITY>>,
+    ) -> TopKFound<'a, S::Item> {
+        let parts = const { top_k_rows::<S>().0 * top_k_rows::<S>().1 / PART };
+        let rounds = self.count.div_ceil(TOP_K_BEST_WARPS) * parts;
+        block_top_k_before::<ITEMS, CAPACITY, PART, _, _>(cx, shared, rounds, k, order, end, |round: usize| {
+            let at = round / parts * TOP_K_BEST_WARPS + cx.warp() as usize;
+            if at >= self.count {
+                return ([S::Item::ZERO; PART], [0; PART], 0);
+            }
+            let at = self.list.map_or(at, |list| list.get(at) as usize);
+            by_rows!(part_of::<S, PART>(cx, x, warps, self.begin + at, round % parts))
+        })
+    }
+}
+
 /// Returns this lane's items in a part of a segment, their places, and a bit for each item that the input has.
 #[inline(always)]
-fn part_of<S: Source<Item: SortKey>, const N: usize, const ROWS: usize, const OF_PART: usize>(
+fn part_of<S: Source<Item: SortKey>, const PART: usize, const N: usize, const ROWS: usize>(
     cx: Block<'_>,
     x: Input<'_, S>,
     warps: usize,
@@ -285,15 +312,17 @@ fn part_of<S: Source<Item: SortKey>, const N: usize, const ROWS: usize, const OF
 ) -> ([S::Item; PART], [u32; PART], u32) {
     let segments = Segments { warps, own: cx.lane() as usize * N };
     let stride = segments.stride::<N>();
-    let first = segments.first::<N, ROWS>(segment) + part * OF_PART * stride;
+    // A part of fewer items than a vector is a part of a row.
+    let (row, in_row) = (part * PART / N, part * PART % N);
+    let first = segments.first::<N, ROWS>(segment) + row * stride + in_row;
     let place = |i: usize| first + i / N * stride + i % N;
     let mut items = [S::Item::ZERO; PART];
     let mut bits = 0;
-    if let Some(rows) = x.vectors::<N, OF_PART>(first, stride) {
-        for (r, row) in rows.iter().enumerate() {
-            for (i, &key) in row.iter().enumerate() {
-                items[r * N + i] = key;
-            }
+    if const { N <= PART } && place(PART - 1) < x.len() {
+        let (vectors, _) = items.as_chunks_mut::<N>();
+        for (m, vector) in vectors.iter_mut().enumerate() {
+            // SAFETY: the part's last item is inside, and it is the one with the highest place.
+            *vector = unsafe { x.items_inside(place(m * N)) };
         }
         bits = !0;
     } else {
