@@ -37,7 +37,7 @@ pub const fn scan_vector<S: Source>() -> usize {
 /// before. A scan is limited by how long it waits, divided by the bytes in flight.
 const fn vectors<S: Source>() -> (usize, usize) {
     match ((scan_vector::<S>() * size_of::<S::Item>()).div_ceil(16), scan_vector::<S>()) {
-        (0 | 1, 4) => (13, 9),
+        (0 | 1, 4) => (15, 4),
         (0 | 1, 2) => (9, 8),
         (0 | 1, 1) => (27, 6),
         (0 | 1, _) => (13, 0),
@@ -122,7 +122,7 @@ pub fn scan_tiles<S, R, const EXCLUSIVE: bool>(
             }
         };
     }
-    shapes! { 16 x 13 + 0  8 x 13 + 0  4 x 13 + 9  2 x 9 + 8  1 x 27 + 6  1 x 13 + 0  1 x 7 + 0  1 x 3 + 0 }
+    shapes! { 16 x 13 + 0  8 x 13 + 0  4 x 15 + 4  2 x 9 + 8  1 x 27 + 6  1 x 13 + 0  1 x 7 + 0  1 x 3 + 0 }
 }
 
 /// The items of a tile of [`scan_tiles`](struct@scan_tiles) that are in shared memory.
