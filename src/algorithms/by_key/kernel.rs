@@ -11,7 +11,7 @@ use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
 
 use crate::algorithms::tile::by_vector;
-use crate::algorithms::tile::runs::{Heads, LIST, Marks, RUN_BYTES, RunTile, RunTiles, mark, stage, with_most};
+use crate::algorithms::tile::runs::{Heads, LIST, Marks, RUN_BYTES, RunTile, RunTiles, mark, stage};
 use crate::algorithms::tile::staged::STAGE_THREADS;
 use crate::algorithms::tile::staged::STAGE_WARPS;
 use crate::algorithms::tile::warps::{WarpStorage, any_item};
@@ -40,11 +40,20 @@ impl<K: Source, V: Source> ReduceByKeyStorage<K, V> {
     /// access the same bank.
     const STAGED: usize = odd_vectors(Self::VECTOR * size_of::<V::Item>() + 1);
 
-    /// The most vectors in a tile. Its keys are read once more where runs begin. They do not have more bytes than the values may
+    /// The number of vectors in a large tile. Its keys are read once more where runs begin. They do not have more bytes than the values may
     /// have, so the keys of all tiles that run at a time fit in the second-level cache of an H200.
     const VECTORS: usize = {
         let keys = odd_vectors(Self::VECTOR * size_of::<K::Item>());
         if keys < Self::STAGED { keys } else { Self::STAGED }
+    };
+
+    /// The number of vectors in a tile of middle size. With large tiles only, the last of a few rounds of tiles would be short.
+    const MIDDLE: usize = (Self::VECTORS * 5 / 6) | 1;
+
+    /// The number of vectors in a small tile, of some 2300 items.
+    const FEWER: usize = {
+        let fewer = (18 / Self::VECTOR) | 1;
+        if fewer < Self::VECTORS { fewer } else { Self::VECTORS }
     };
 
     const TILE: usize = STAGE_THREADS * Self::VECTORS * Self::VECTOR;
@@ -52,10 +61,11 @@ impl<K: Source, V: Source> ReduceByKeyStorage<K, V> {
     const OF_HEADS: usize = Self::TILE * size_of::<V::Item>();
     const OF_LIST: usize = Self::OF_HEADS + STAGE_THREADS * Self::VECTORS;
 
-    /// Returns the tiles of `len` items: up to as many as run at a time, `tiles`, or up to a multiple of it. The order of sums depends on
-    /// `tiles`, so it is the same on all devices.
+    /// Returns the tiles of `len` items, if `tiles` of them run at a time. The order of sums depends on `tiles`, so it is the same on all
+    /// devices.
     pub fn tiles(len: usize, tiles: usize) -> RunTiles {
-        RunTiles::in_whole_rounds(len, STAGE_THREADS * Self::VECTOR, Self::VECTORS, tiles)
+        let sizes = [Self::VECTORS, Self::MIDDLE, Self::FEWER];
+        RunTiles::fastest(len, STAGE_THREADS * Self::VECTOR, sizes, tiles)
     }
 }
 
@@ -103,25 +113,42 @@ pub fn reduce_by_key_tiles<K, V, R>(
     let chain = Chain::new(cx, &chain, cx.grid_blocks()).epoch(epoch);
     let tile = chain.take_tile(&mut word);
     let most = const { ReduceByKeyStorage::<K, V>::VECTORS };
+    let (middle, fewer) = const { (ReduceByKeyStorage::<K, V>::MIDDLE, ReduceByKeyStorage::<K, V>::FEWER) };
     let in_values = shared.array::<V::Item>(0, const { ReduceByKeyStorage::<K, V>::TILE });
     let heads = shared.array::<u8>(const { ReduceByKeyStorage::<K, V>::OF_HEADS }, STAGE_THREADS * most);
     let list = shared.array(const { ReduceByKeyStorage::<K, V>::OF_LIST }, LIST);
 
-    let vectors = (vectors as usize).min(most);
+    // The numbers are constants, so that loops are unrolled.
+    let (is_large, is_middle) = (vectors as usize == most, vectors as usize == middle);
+    let vectors = if is_large {
+        most
+    } else if is_middle {
+        middle
+    } else {
+        fewer
+    };
     let vector = const { ReduceByKeyStorage::<K, V>::VECTOR };
     let first_vector = cx.warp() as usize * WARP as usize * vectors;
     let place = first_vector * vector;
     let first = tile * (STAGE_THREADS * vectors * vector) + place;
     let part = Part { cx, keys, values, first, place, in_values, first_vector, heads, op };
-    macro_rules! by_vector_of_keys {
-        ($($n:literal)*) => {
-            match const { ReduceByKeyStorage::<K, V>::VECTOR } {
-                $($n => with_most!(vectors, ReduceByKeyStorage::<K, V>::VECTORS, part.find::<$n>(vectors)),)*
-                _ => with_most!(vectors, ReduceByKeyStorage::<K, V>::VECTORS, part.find::<1>(vectors)),
+    macro_rules! find {
+        ($n:literal) => {
+            if is_large {
+                part.find::<$n>(most)
+            } else if is_middle {
+                part.find::<$n>(middle)
+            } else {
+                part.find::<$n>(fewer)
             }
         };
     }
-    let (found, total) = by_vector_of_keys!(8 4 2);
+    let (found, total) = match const { ReduceByKeyStorage::<K, V>::VECTOR } {
+        8 => find!(8),
+        4 => find!(4),
+        2 => find!(2),
+        _ => find!(1),
+    };
     // These are the lane's items in the part, and its vectors.
     let own = cx.lane() as usize * vectors * vector;
     let own_vector = first_vector + cx.lane() as usize * vectors;

@@ -41,14 +41,13 @@ impl RunTiles {
         Self { tile: round * vectors, vectors: vectors as u32 }
     }
 
-    /// Returns the tiles of `len` items, in rounds of `round` items. A thread has an odd number of vectors, at most `most`. There are
-    /// up to as many tiles as run at a time, `tiles`, or up to a multiple of it.
-    ///
-    /// All tiles take about the same time. So a few tiles at the end would leave most of the device idle.
-    pub(crate) fn in_whole_rounds(len: usize, round: usize, most: usize, tiles: usize) -> Self {
-        let all = len.div_ceil(round);
-        let times = all.div_ceil(tiles.saturating_mul(most)).max(1);
-        let vectors = (all.div_ceil(times.saturating_mul(tiles)).max(3) | 1).min(most);
+    /// Returns the tiles of `len` items, in rounds of `round` items. A thread has one of the numbers of vectors in `sizes`: that with which
+    /// the tiles take the least time, if `tiles` of them run at a time.
+    pub(crate) fn fastest(len: usize, round: usize, sizes: [usize; 3], tiles: usize) -> Self {
+        /// A tile takes about as long as so many vectors for what does not depend on its size.
+        const MORE: usize = 4;
+        let time = |vectors: usize| len.div_ceil(round * vectors).div_ceil(tiles.max(1)).saturating_mul(vectors + MORE);
+        let vectors = sizes.into_iter().min_by_key(|&vectors| time(vectors)).expect("there are three sizes");
         Self { tile: round * vectors, vectors: vectors as u32 }
     }
 
