@@ -12,7 +12,6 @@ const FILES: usize = 15;
 
 /// Files with more lines, and the reason.
 const LONGER: &[(&str, &str)] = &[
-    ("primitives-gpu/src/block/sorts/top_k.rs", "one type's methods, which share its invariants"),
     ("primitives-gpu/src/simt/nvptx.rs", "a list of instructions"),
 ];
 
