@@ -11,9 +11,7 @@ const LINES: usize = 500;
 const FILES: usize = 15;
 
 /// Files with more lines, and the reason.
-const LONGER: &[(&str, &str)] = &[
-    ("primitives-gpu/src/simt/nvptx.rs", "a list of instructions"),
-];
+const LONGER: &[(&str, &str)] = &[("primitives-gpu/src/simt/nvptx.rs", "a list of instructions")];
 
 /// Folders with more files, and the reason.
 const LARGER: &[(&str, &str)] = &[];

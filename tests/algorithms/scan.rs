@@ -229,7 +229,7 @@ fn more_items_than_thirty_two_bits_count_are_scanned() -> Result<()> {
 /// inputs more than 32 tiles, a group of the chain, with several vectors for each thread. In one tile, 4097 items are several vectors, too.
 #[test]
 fn sums_keep_a_negative_zero_sanitize() -> Result<()> {
-    const MOST: usize = 50_001;
+    const MOST: usize = 100_001;
     let stream = stream()?;
     let mut tuning = Tuning::of(stream.device())?.clone();
     tuning.set(Parameter::ScanTiles, None, 64)?;

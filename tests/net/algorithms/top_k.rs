@@ -34,7 +34,8 @@ pub fn subjects() -> Vec<Subject> {
     macro_rules! subjects {
         ($($name:literal, $t:ty, $order:ident, $descending:literal;)*) => {$(
             all.push(subject(
-                &["top_k"],
+                // Several blocks find a limit by the collectives.
+                &["top_k", "block_top_k_before", "block_top_k_records"],
                 $name,
                 lengths(),
                 |case| (items::<$t>(case, 0, case.len),),

@@ -290,6 +290,8 @@ impl<K: SortKey> TopKFound<'_, K> {
 
 /// Works as [`block_top_k_by`], for the keys whose records come before `end`, and without sorting them: if these are no more than `k`, all of
 /// them are found, and otherwise the first `k`. A block has room for `ITEMS` candidates of each thread.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 #[doc(hidden)]
 #[inline(always)]
 #[track_caller]
@@ -320,6 +322,8 @@ pub fn block_top_k_before<
 }
 
 /// Sorts the first `k` of the records of the block's threads: thread `t` has the `t`th afterwards. From `k` on, they are unspecified.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 #[doc(hidden)]
 #[inline(always)]
 #[track_caller]
