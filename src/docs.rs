@@ -9,6 +9,9 @@ pub mod architecture {
 #[doc = include_str!("../docs/debugging.md")]
 pub mod debugging {}
 
+#[doc = include_str!("../docs/errors.md")]
+pub mod errors {}
+
 #[doc = include_str!("../docs/first_collective.md")]
 pub mod first_collective {}
 
