@@ -27,6 +27,9 @@ pub mod gpu {
     use super::names::*;
 }
 
+#[doc = include_str!("../docs/graphs.md")]
+pub mod graphs {}
+
 pub mod guarantees {
     #![doc = include_str!("../docs/guarantees.md")]
     #[allow(unused_imports, reason = "what the page links")]

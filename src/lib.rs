@@ -132,6 +132,7 @@
 //! - [`docs::first_collective`]: from an idea in a warp to a collective of a block, with a bug that the emulator finds
 //! - [`docs::debugging`]: what the checked emulator reports
 //! - [`docs::errors`]: which call returns an error or the fault of a kernel, and what works after it
+//! - [`docs::graphs`]: launches that are captured once and launched as one
 //! - [`docs::several_devices`]: programs on several GPUs
 //! - [`docs::scaling_out`]: programs of several processes
 //! - [`docs::layers`]: what each layer and each element type has, and where results are
