@@ -30,11 +30,11 @@ algorithm! {
 ///
 /// Cost: up to a `k` of 1024, one read of the input. If the input has more than 30 Ki items (14 Ki items of four bytes on compute
 /// capability 9.0), several blocks share it, and a second launch reads the parts of it again that have items before a limit. For items in
-/// random order, there are about `k` such parts, of 256 to 1024 items. A small third launch sorts the items before the limit. It has up to
-/// twice `k` items if the input is in random order, or ascends or descends, or all items are equal; in the worst case it has `k` items of
-/// each block, of which there are up to two for each multiprocessor. For a larger `k`, a merge sort of tiles keeps the first `k` items of
-/// each run. Temporary memory: some 12 bytes for each part, and for each of `k` items of each block; or, for a larger `k`, up to two copies
-/// of the input.
+/// random order, there are about `k` such parts, of 256 to 1024 items. A small third launch sorts the items before the limit. These are up
+/// to about twice `k` if the input is in random order, some thousands if it ascends or descends or all items are equal, and in the worst
+/// case `k` of each block, of which there are up to two for each multiprocessor. For a larger `k`, a merge sort of tiles keeps the first
+/// `k` items of each run. Temporary memory: some 12 bytes for each part, and for each of `k` items of each block; or, for a larger `k`, up
+/// to two copies of the input.
 ///
 /// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::top_k<MyKey, Greater>);`.
 ///
