@@ -246,8 +246,8 @@ pub(crate) mod device {
     pub use super::segmented_sort::ranks::{SEGMENT_RANK_THREADS, segment_merge_ranks, segment_merge_ranks_pairs};
     pub use super::select::kernel::select_tiles;
     pub use super::sort::kernel::{
-        SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass, SortShape, begin_digits, count_digits, count_digits_bytes,
-        sort_sweep, sort_sweep_pairs, sort_tile, sort_tile_items, sort_tile_pairs,
+        SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass, SortTileStorage, begin_digits, count_digits,
+        count_digits_bytes, sort_sweep, sort_sweep_pairs, sort_tile, sort_tile_items, sort_tile_pairs,
     };
     pub use super::sparse::kernel::csr::{CSR_FIRST_ENTRIES, CSR_THREADS, csr_rows};
     pub use super::sparse::kernel::csr_build::{

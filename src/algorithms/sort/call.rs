@@ -11,7 +11,7 @@ use crate::algorithms::kernels::algorithm;
 use crate::algorithms::run::{Parts, Run, Scratch, bytes_of, check_output, check_values};
 use crate::algorithms::tuning::Parameter;
 use crate::functor::{Direction, Turned};
-use crate::kernels::device::{self, SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass, SortShape};
+use crate::kernels::device::{self, SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass};
 use crate::{BufferSlice, BufferSliceMut, Dims, Element, Error, Result, SortKey};
 
 #[cfg(test)]
@@ -352,8 +352,8 @@ const DIGITS: usize = 256;
 struct Passes {
     order: Order,
     len: usize,
-    /// The size of a tile, and the shared memory that it takes.
-    shape: SortShape,
+    /// The number of items of a tile.
+    tile: usize,
     /// Bytes of shared memory that blocks can have.
     shared_bytes: usize,
     /// The number of tiles of all keys.
@@ -385,18 +385,18 @@ impl Passes {
     /// The passes for `len` keys with values, in launches of fewer than `portion` keys.
     fn of<K, V>(run: &Run<'_>, len: usize, portion: usize, order: Order) -> Self {
         let shared_bytes = run.shared_bytes();
-        let shape = SortShape::of(size_of::<K>(), size_of::<V>(), shared_bytes);
-        let tiles = len.div_ceil(shape.tile);
+        let tile = device::sort_tile_items(size_of::<K>(), size_of::<V>());
+        let tiles = len.div_ceil(tile);
         // Launches have the same number of tiles, because each clears the states of the next one.
-        let portions = tiles.div_ceil((portion - 1) / shape.tile).max(1);
+        let portions = tiles.div_ceil((portion - 1) / tile).max(1);
         let half = tiles.div_ceil(portions).max(1);
         let count = (order.end - order.begin).div_ceil(8).max(1) as usize;
-        Self { order, len, shape, shared_bytes, tiles, half, portions, count }
+        Self { order, len, tile, shared_bytes, tiles, half, portions, count }
     }
 
     /// The blocks that have a tile each.
     fn dims(&self, blocks: impl TryInto<u32>) -> Dims {
-        Dims::new(blocks.try_into().unwrap_or(u32::MAX), SORT_THREADS as u32).shared_bytes(self.shape.shared_bytes)
+        Dims::new(blocks.try_into().unwrap_or(u32::MAX), SORT_THREADS as u32)
     }
 
     /// The number of elements of a copy. A single pass needs none.
@@ -453,7 +453,7 @@ impl Passes {
             let tiles = self.half.min(self.tiles - first);
             let is_last = number + 1 == self.count * self.portions;
             launch(Step {
-                keys: first * self.shape.tile..((first + tiles) * self.shape.tile).min(self.len),
+                keys: first * self.tile..((first + tiles) * self.tile).min(self.len),
                 pass: SortPass {
                     begin: self.order.begin + 8 * pass as u32,
                     end: self.order.end,

@@ -11,8 +11,6 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::view::SharedStorage;
 use kernel_primitives::warp::SortBits;
 
-use crate::algorithms::tile::{CONTROL, has_little_shared};
-
 mod count;
 mod sweep;
 
@@ -27,140 +25,69 @@ pub const SORT_PORTION: usize = 1 << 30;
 /// The number of values of a digit.
 const DIGITS: usize = 256;
 /// The number of items of a thread of [`sort_tile`](struct@sort_tile) and [`sort_sweep`](struct@sort_sweep), by the sizes of a key and a
-/// value. Two blocks on a multiprocessor have registers for this many items. On a multiprocessor of an H200, they also have shared memory
-/// for them.
+/// value. Two blocks on a multiprocessor have registers for this many items. Every device has shared memory for them, and most have it for
+/// two blocks.
 const fn items(key: usize, value: usize) -> usize {
-    match (key, value) {
-        (..=4, ..=4) => 16,
-        (..=8, 0) => 12,
-        // With eleven items, values of one byte and their keys take more registers than the oldest architecture has.
-        (..=8, 1) => 10,
-        // Two blocks fit on an A100, too.
-        (..=8, ..=4) => 11,
-        (..=8, ..=8) => 10,
-        (..=8, ..=16) => 6,
-        _ if tile_bytes(key, value, 2) <= 86 << 10 => 2,
+    match if key > value { key } else { value } {
+        0..=4 => 16,
+        5..=8 => 12,
+        9..=16 => 6,
+        size if SORT_THREADS * size * 2 <= 50 << 10 => 2,
         _ => 1,
     }
 }
 
-/// Works as [`items`], for devices whose blocks have only 64 KiB of shared memory.
-const fn fewer_items(key: usize, value: usize) -> usize {
-    let mut items = items(key, value);
-    while items > 1 && tile_bytes(key, value, items) > 52 << 10 {
-        items = match items {
-            16 => 12,
-            12 => 10,
-            items => (items - 1) & !1,
-        };
-    }
-    if items > 0 { items } else { 1 }
-}
-
 /// The number of items of a tile of [`sort_tile`](struct@sort_tile) and [`sort_sweep`](struct@sort_sweep) whose keys and values have these
-/// sizes, or size 0 for keys alone. On devices with little shared memory, a tile has fewer items: see [`SortShape`].
+/// sizes, or size 0 for keys alone.
 pub const fn sort_tile_items(key: usize, value: usize) -> usize {
     SORT_THREADS * items(key, value)
 }
 
-/// The tiles of [`sort_tile`](struct@sort_tile) and [`sort_sweep`](struct@sort_sweep), and the shared memory that a launch gives for them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SortShape {
-    /// The number of items of a tile.
-    pub tile: usize,
-    /// The bytes of shared memory.
-    pub shared_bytes: usize,
-}
-
-impl SortShape {
-    /// Returns the shape for keys and values of these sizes on a device whose blocks have `shared_bytes` bytes of shared memory.
-    pub const fn of(key: usize, value: usize, shared_bytes: usize) -> Self {
-        let items = items(key, value);
-        let all = RadixRankStorage::<SORT_THREADS>::BYTES + tile_bytes(key, value, items);
-        let items = if all + CONTROL <= shared_bytes { items } else { fewer_items(key, value) };
-        Self { tile: SORT_THREADS * items, shared_bytes: tile_bytes(key, value, items) }
-    }
-}
-
-/// Calls a function with the number of items as its last constant, and with their storage as its last argument.
+/// Calls a function with the number of items as its last constant.
 macro_rules! with_items {
-    ($items:expr, $k:ty, $v:ty, $f:ident($($arg:expr),* $(,)?), $shared:ident) => {
+    ($items:expr, $k:ty, $v:ty, $f:ident($($arg:expr),* $(,)?)) => {
         match const { $items } {
-            16 => $f::<$k, $v, 16>($($arg,)* &$shared.storage()),
-            12 => $f::<$k, $v, 12>($($arg,)* &$shared.storage()),
-            11 => $f::<$k, $v, 11>($($arg,)* &$shared.storage()),
-            10 => $f::<$k, $v, 10>($($arg,)* &$shared.storage()),
-            8 => $f::<$k, $v, 8>($($arg,)* &$shared.storage()),
-            6 => $f::<$k, $v, 6>($($arg,)* &$shared.storage()),
-            4 => $f::<$k, $v, 4>($($arg,)* &$shared.storage()),
-            2 => $f::<$k, $v, 2>($($arg,)* &$shared.storage()),
-            _ => $f::<$k, $v, 1>($($arg,)* &$shared.storage()),
+            16 => $f::<$k, $v, 16>($($arg),*),
+            12 => $f::<$k, $v, 12>($($arg),*),
+            8 => $f::<$k, $v, 8>($($arg),*),
+            6 => $f::<$k, $v, 6>($($arg),*),
+            2 => $f::<$k, $v, 2>($($arg),*),
+            _ => $f::<$k, $v, 1>($($arg),*),
         }
     };
 }
 use with_items;
 
-/// Calls a function with the number of items for which there is shared memory.
-macro_rules! by_shared {
-    ($cx:ident, $k:ty, $v:ty, $f:ident $args:tt, $shared:ident) => {
-        if has_less::<$k, $v>($cx, &$shared) {
-            with_items!(fewer_items(size_of::<$k>(), size_of::<$v>()), $k, $v, $f $args, $shared)
-        } else {
-            with_items!(items(size_of::<$k>(), size_of::<$v>()), $k, $v, $f $args, $shared)
-        }
-    };
-}
-use by_shared;
-
-/// Works as `by_shared`, with fewer items if they are enough for `len` keys.
+/// Works as `with_items` for the items of keys and values of these types, or for fewer if they are enough for `len` keys.
 macro_rules! by_len {
-    ($cx:ident, $len:expr, $k:ty, $v:ty, $f:ident $args:tt, $shared:ident) => {
-        if const { fewer_items(size_of::<$k>(), size_of::<$v>()) >= 2 } && $len <= SORT_THREADS * 2 {
-            with_items!(2, $k, $v, $f $args, $shared)
-        } else if const { items(size_of::<$k>(), size_of::<$v>()) >= 8 }
-            && $len <= SORT_THREADS * 8
-            && (const { fewer_items(size_of::<$k>(), size_of::<$v>()) >= 8 } || !has_less::<$k, $v>($cx, &$shared))
-        {
-            with_items!(8, $k, $v, $f $args, $shared)
+    ($len:expr, $k:ty, $v:ty, $f:ident $args:tt) => {
+        if const { items(size_of::<$k>(), size_of::<$v>()) > 2 } && $len <= SORT_THREADS * 2 {
+            with_items!(2, $k, $v, $f $args)
+        } else if const { items(size_of::<$k>(), size_of::<$v>()) > 8 } && $len <= SORT_THREADS * 8 {
+            with_items!(8, $k, $v, $f $args)
         } else {
-            by_shared!($cx, $k, $v, $f $args, $shared)
+            with_items!(items(size_of::<$k>(), size_of::<$v>()), $k, $v, $f $args)
         }
     };
-}
-
-/// Returns whether a launch has shared memory only for the tiles of devices with little of it. Code for other devices always returns false.
-fn has_less<K, V>(cx: Block<'_>, shared: &SharedSlice<'_, u64>) -> bool {
-    let [less, most] = const {
-        let (key, value) = (size_of::<K>(), size_of::<V>());
-        [tile_bytes(key, value, fewer_items(key, value)), tile_bytes(key, value, items(key, value))]
-    };
-    less < most && has_little_shared(cx) && shared.len() * size_of::<u64>() < most
 }
 
 /// No value.
 type Nothing = [u8; 0];
 
-/// Returns the bytes of shared memory of a tile with this many items for each thread.
-const fn tile_bytes(key: usize, value: usize, items: usize) -> usize {
-    let tile = SORT_THREADS * items;
-    (KEYS + (tile * key).next_multiple_of(16) + tile * value).next_multiple_of(16)
-}
-
-/// The places of a tile's number and of its keys in the shared memory of the tile.
+/// The places of a tile's number and of its items in the shared memory of the tile.
 const TICKET: usize = DIGITS * size_of::<u64>();
-const KEYS: usize = TICKET + 16;
+const ITEMS: usize = TICKET + 16;
 
-/// The shared memory of a tile: a word for each digit, the number of the tile, the keys, and the values.
-struct SortTileStorage<K, V, const ITEMS: usize>(PhantomData<(K, V)>);
-
-impl<K: SortKey, V: Element, const ITEMS: usize> SortTileStorage<K, V, ITEMS> {
-    const TILE: usize = SORT_THREADS * ITEMS;
-    const VALUES: usize = KEYS + (Self::TILE * size_of::<K>()).next_multiple_of(16);
-}
+/// The shared memory of a tile: a word for each digit, the number of the tile, and the keys, in whose place the values come after them.
+pub struct SortTileStorage<K, V>(PhantomData<(K, V)>);
 
 // SAFETY: uninitialised elements.
-unsafe impl<K: SortKey, V: Element, const ITEMS: usize> SharedStorage for SortTileStorage<K, V, ITEMS> {
-    const BYTES: usize = tile_bytes(size_of::<K>(), size_of::<V>(), ITEMS);
+unsafe impl<K: SortKey, V: Element> SharedStorage for SortTileStorage<K, V> {
+    const BYTES: usize = {
+        let (key, value) = (size_of::<K>(), size_of::<V>());
+        let larger = if key > value { key } else { value };
+        (ITEMS + sort_tile_items(key, value) * larger).next_multiple_of(16)
+    };
     const ALIGN: usize = 16;
 }
 
@@ -198,8 +125,8 @@ impl Digit {
 
 /// Reads the keys of a tile, warp-striped. After the end, it returns keys that come last.
 #[inline(always)]
-fn read_keys<K: SortKey, const ITEMS: usize>(cx: Block<'_>, tile: Global<'_, K>, turned: u64) -> [K; ITEMS] {
-    let mut keys = [Turned(turned).of_bits(K::Bits::ALL); ITEMS];
+fn read_keys<K: SortKey, const N: usize>(cx: Block<'_>, tile: Global<'_, K>, turned: u64) -> [K; N] {
+    let mut keys = [Turned(turned).of_bits(K::Bits::ALL); N];
     load_warp_striped(cx, &mut keys, tile);
     keys
 }
@@ -209,7 +136,7 @@ fn read_keys<K: SortKey, const ITEMS: usize>(cx: Block<'_>, tile: Global<'_, K>,
 /// # Safety
 /// The places of the block's threads are a permutation of `to`'s, and nobody else accesses them between two barriers.
 #[inline(always)]
-unsafe fn scatter<T: Element, const ITEMS: usize>(to: SharedArray<'_, T>, places: &[u32; ITEMS], items: &[T; ITEMS]) {
+unsafe fn scatter<T: Element, const N: usize>(to: SharedArray<'_, T>, places: &[u32; N], items: &[T; N]) {
     for (&place, &item) in places.iter().zip(items) {
         // SAFETY: the caller's contract.
         unsafe { to.store(place as usize, item) };
@@ -218,8 +145,8 @@ unsafe fn scatter<T: Element, const ITEMS: usize>(to: SharedArray<'_, T>, places
 
 /// Sorts at most one tile of keys. The sort is stable. The launch has one block.
 ///
-/// `out` is as long as `keys`, which has at most a tile of the launch's [`SortShape`]: more keys are a fault. `begin..end` are the sort
-/// bits, and `turned` is the result of [`Turned::of`] for the keys and the direction.
+/// `out` is as long as `keys`, which has at most [`sort_tile_items`] keys: more keys are a fault. `begin..end` are the sort bits, and
+/// `turned` is the result of [`Turned::of`] for the keys and the direction.
 ///
 /// Anyone may launch it: its result is right for any arguments.
 #[kernel(threads(SORT_THREADS), one_dimensional, min_blocks(1), equal_len(keys, out))]
@@ -231,10 +158,10 @@ pub fn sort_tile<K: SortKey>(
     end: u32,
     turned: u64,
     mut ranks: Shared<RadixRankStorage<SORT_THREADS>>,
-    shared: SharedSlice<u64>,
+    shared: Shared<SortTileStorage<K, Nothing>>,
 ) {
     let bits = (begin.min(K::SORT_BITS), end.min(K::SORT_BITS), turned);
-    by_len!(cx, keys.len(), K, Nothing, tile(cx, (keys, &mut out), None, bits, &mut ranks), shared);
+    by_len!(keys.len(), K, Nothing, tile(cx, (keys, &mut out), None, bits, &mut ranks, &shared));
 }
 
 /// Works as [`sort_tile`](struct@sort_tile), with a value for each key. A value goes to the place of its key.
@@ -251,65 +178,64 @@ pub fn sort_tile_pairs<K: SortKey, V: Element>(
     end: u32,
     turned: u64,
     mut ranks: Shared<RadixRankStorage<SORT_THREADS>>,
-    shared: SharedSlice<u64>,
+    shared: Shared<SortTileStorage<K, V>>,
 ) {
     let values = Some((values, &mut values_out));
     let bits = (begin.min(K::SORT_BITS), end.min(K::SORT_BITS), turned);
-    by_len!(cx, keys.len(), K, V, tile(cx, (keys, &mut out), values, bits, &mut ranks), shared);
+    by_len!(keys.len(), K, V, tile(cx, (keys, &mut out), values, bits, &mut ranks, &shared));
 }
 
-fn tile<K: SortKey, V: Element, const ITEMS: usize>(
+fn tile<K: SortKey, V: Element, const N: usize>(
     cx: Block<'_>,
     (keys, out): (Global<'_, K>, &mut GlobalMut<'_, K>),
     values: Option<(Global<'_, V>, &mut GlobalMut<'_, V>)>,
     (mut begin, end, turned): (u32, u32, u64),
     ranks: &mut Shared<'_, RadixRankStorage<SORT_THREADS>>,
-    shared: &Shared<'_, SortTileStorage<K, V, ITEMS>>,
+    shared: &Shared<'_, SortTileStorage<K, V>>,
 ) {
-    cx.require_at_most(keys.len(), SORT_THREADS * ITEMS);
-    let by_key = shared.array::<K>(KEYS, SORT_THREADS * ITEMS);
-    let by_value = shared.array::<V>(SortTileStorage::<K, V, ITEMS>::VALUES, SORT_THREADS * ITEMS);
+    cx.require_at_most(keys.len(), SORT_THREADS * N);
+    let by_key = shared.array::<K>(ITEMS, SORT_THREADS * N);
+    let by_value = shared.array::<V>(ITEMS, SORT_THREADS * N);
     let (thread, lane) = (cx.thread_rank() as usize, cx.lane() as usize);
-    let first = (thread - lane) * ITEMS + lane;
 
-    let mut digit = Digit::of_bits(begin, end, turned).hidden(cx);
-    let mut key = read_keys::<K, ITEMS>(cx, keys, turned);
-    let mut value = [V::ZERO; ITEMS];
+    let mut key = read_keys::<K, N>(cx, keys, turned);
+    let mut value = [V::ZERO; N];
     if let Some((values, _)) = &values {
         load_warp_striped(cx, &mut value, *values);
     }
     loop {
+        let digit = Digit::of_bits(begin, end, turned).hidden(cx);
         let places = block_radix_rank(cx, ranks, &key.map(|key| digit.of(key)), |_| ()).places;
-        // SAFETY: ranks are a permutation; all threads have read before the barriers of the ranks.
+        begin += 8;
+        // In the end, neighbouring threads have neighbouring items.
+        let (first, step) = if begin < end { ((thread - lane) * N + lane, 32) } else { (thread, SORT_THREADS) };
+        // SAFETY: ranks are a permutation, and the positions that all threads read are one, too. All have read before the barriers of the
+        // ranks, and before the one between keys and values.
         unsafe {
             scatter(by_key, &places, &key);
-            scatter(by_value, &places, &value);
+            cx.barrier();
+            key = core::array::from_fn(|i| by_key.load(first + i * step));
+            if values.is_some() {
+                cx.barrier();
+                scatter(by_value, &places, &value);
+                cx.barrier();
+                value = core::array::from_fn(|i| by_value.load(first + i * step));
+            }
         }
-        cx.barrier();
-        begin += 8;
         if begin >= end {
             break;
         }
-        digit = Digit::of_bits(begin, end, turned).hidden(cx);
-        // SAFETY: written before the barrier.
-        unsafe {
-            key = core::array::from_fn(|i| by_key.load(first + i * 32));
-            value = core::array::from_fn(|i| by_value.load(first + i * 32));
-        }
     }
-    for i in 0..ITEMS {
+    let mut values_out = values.map(|(_, out)| out);
+    for (i, (&key, &value)) in key.iter().zip(&value).enumerate() {
         let at = i * SORT_THREADS + thread;
         if at < keys.len() {
-            // SAFETY: written before the barrier; elements of this thread.
-            unsafe { out.write(at, by_key.load(at)) };
-        }
-    }
-    if let Some((_, out)) = values {
-        for i in 0..ITEMS {
-            let at = i * SORT_THREADS + thread;
-            if at < keys.len() {
-                // SAFETY: as above.
-                unsafe { out.write(at, by_value.load(at)) };
+            // SAFETY: elements of this thread.
+            unsafe {
+                out.write(at, key);
+                if let Some(out) = &mut values_out {
+                    out.write(at, value);
+                }
             }
         }
     }

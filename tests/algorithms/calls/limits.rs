@@ -11,11 +11,14 @@ use kernel_primitives::algorithms::{
 use kernel_primitives::functor::{Add, Identity, Less, LessThan, Sum, bind_second};
 use kernel_primitives::input::{Span, constant, counting};
 use kernel_primitives::kernels::device::{
-    MERGE_SORT_THREADS, MergeSortShape, SortShape, count_digits_bytes, histogram_counters, merge_sort_tiles_pairs,
+    MERGE_SORT_THREADS, MergeSortShape, SortTileStorage, count_digits_bytes, histogram_counters,
+    merge_sort_tiles_pairs, sort_tile_items,
 };
 use kernel_primitives::output::discard;
+use kernel_primitives::prelude::{Element, SortKey};
 use kernel_primitives::simt::FaultKind;
-use kernel_primitives::{Device, Diagnosis, Dims, EmulatorOptions, Error, Result};
+use kernel_primitives::view::SharedStorage;
+use kernel_primitives::{Complex, Device, Diagnosis, Dims, EmulatorOptions, Error, Result};
 
 use crate::kernels::Sixteen;
 use crate::support::{stream, values};
@@ -46,17 +49,26 @@ fn a_launch_that_does_not_fit_is_an_error() -> Result<()> {
 #[test]
 fn the_shapes_of_sorts_fit_everywhere() {
     const RANKS: usize = 8224;
-    let shapes = |key, value| LIMITS.map(|limit| SortShape::of(key, value, limit));
+    fn fits<K: SortKey, V: Element>() {
+        let (key, value) = (size_of::<K>(), size_of::<V>());
+        let needed = SortTileStorage::<K, V>::BYTES + RANKS + OWN;
+        let tile = sort_tile_items(key, value);
+        assert!(needed <= LIMITS[0] && tile >= 2048, "{key} and {value} bytes: {needed}, {tile}");
+    }
+    fn fits_with<K: SortKey>() {
+        fits::<K, [u8; 0]>();
+        fits::<K, u8>();
+        fits::<K, u16>();
+        fits::<K, f32>();
+        fits::<K, u64>();
+        fits::<K, [f32; 3]>();
+        fits::<K, Complex<f64>>();
+    }
+    fits_with::<u8>();
+    fits_with::<u16>();
+    fits_with::<f32>();
+    fits_with::<u64>();
     for value in [0, 1, 2, 4, 8, 12, 16] {
-        for key in [1, 2, 4, 8] {
-            for (limit, shape) in LIMITS.into_iter().zip(shapes(key, value)) {
-                let needed = shape.shared_bytes + RANKS + OWN;
-                assert!(
-                    needed <= limit && shape.tile >= 2048,
-                    "{key} and {value} bytes: {needed} of {limit}, {shape:?}"
-                );
-            }
-        }
         for key in [1, 2, 4, 8, 12, 16] {
             for limit in LIMITS {
                 let shape = MergeSortShape::of(key, value, limit);
@@ -68,8 +80,7 @@ fn the_shapes_of_sorts_fit_everywhere() {
         assert!([1, 2, 4, 8].iter().all(|&key| count_digits_bytes(key, limit) + OWN <= limit));
         assert!(histogram_counters::<u32>(limit) * 4 + OWN <= limit);
     }
-    assert_eq!(shapes(4, 4).map(|shape| shape.tile), [6144, 8192, 8192, 8192]);
-    assert_eq!(shapes(4, 0).map(|shape| shape.tile), [8192; 4]);
+    assert_eq!([0, 4, 8, 16].map(|value| sort_tile_items(4, value)), [8192, 8192, 6144, 3072]);
     assert_eq!(LIMITS.map(|limit| MergeSortShape::of(4, 4, limit).tile), [4096, 8192, 8192, 8192]);
     assert_eq!(LIMITS.map(histogram_counters::<u32>), [16_380, 16_384, 16_384, 16_384]);
     assert_eq!(LIMITS.map(|limit| count_digits_bytes(4, limit)), [32 << 10, 64 << 10, 64 << 10, 64 << 10]);

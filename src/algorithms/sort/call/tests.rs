@@ -91,7 +91,7 @@ fn of_ticket(ticket: u32) -> Result<[Vec<u32>; 2]> {
     let stream = Device::auto()?.stream()?;
     let order = Order::of::<u32, Less>("sort_keys", 0..8)?;
     let run = Run::on(&stream);
-    let tile = SortShape::of(4, 0, run.shared_bytes()).tile;
+    let tile = device::sort_tile_items(4, 0);
     let keys = stream.buffer_from(&vec![3u32; 2 * tile])?;
     let mut out = stream.buffer_from(&vec![77u32; 2 * tile])?;
     let passes = Passes::of::<u32, ()>(&run, 2 * tile, SORT_PORTION, order);
