@@ -25,8 +25,8 @@ use crate::warp::SortBits;
 /// ```
 ///
 /// # Safety
-/// The bits depend on the value alone: whenever a sort asks for them, they are the same. `Bits` is one of Rust's unsigned
-/// integers.
+/// The bits depend on the value alone: whenever a sort asks for them, they are the same, and there is no panic. `Bits` is one
+/// of Rust's unsigned integers.
 pub unsafe trait SortKey: Element {
     /// An unsigned integer of the same size.
     type Bits: Integer + ConvertTo<u32> + SortBits;

@@ -29,8 +29,7 @@ algorithm! {
 ///
 /// Cost: one launch if the keys fit in one tile, which has 8192 keys of four bytes. Otherwise the keys are read once to count all digits,
 /// and then read and written once for each eight bits, by the algorithm "Onesweep" (Adinets and Merrill, 2022). The cost does not depend on
-/// the values of the keys. Temporary memory: a copy of the keys if there are more than eight bits, and 2 KiB for each tile. On devices
-/// whose blocks have no more than 64 KiB of shared memory, tiles of pairs are smaller.
+/// the values of the keys. Temporary memory: a copy of the keys if there are more than eight bits, and 2 KiB for each tile.
 ///
 /// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::sort_keys<MyKey>);`.
 ///
@@ -129,7 +128,7 @@ algorithm! {
 
 /// Sorts pairs of a key and a value by the keys. The sort is stable. Otherwise this works as [`sort_keys`].
 ///
-/// A value is any element. Values of more than 16 bytes are moved at less than the full rate. Temporary memory includes a copy of the
+/// A value is any element, of any size. A tile has fewer pairs if keys or values have more than four bytes. Temporary memory includes a copy of the
 /// values if there is one of the keys. [`sort_pairs_by_bits`] sorts by some of the keys' bits.
 ///
 /// Ready for keys and values of any numbers. For others, write `instantiate!(kernel_primitives::algorithms::sort_pairs<MyKey, MyValue>);`.

@@ -25,16 +25,27 @@ pub const SORT_PORTION: usize = 1 << 30;
 /// The number of values of a digit.
 const DIGITS: usize = 256;
 /// The number of items of a thread of [`sort_tile`](struct@sort_tile) and [`sort_sweep`](struct@sort_sweep), by the sizes of a key and a
-/// value. Two blocks on a multiprocessor have registers for this many items. Every device has shared memory for them, and most have it for
-/// two blocks.
+/// value. Two blocks on a multiprocessor have registers for this many items. Every device has shared memory for a block, and most have it
+/// for two.
 const fn items(key: usize, value: usize) -> usize {
-    match if key > value { key } else { value } {
+    match larger(key, value) {
         0..=4 => 16,
         5..=8 => 12,
-        9..=16 => 6,
-        size if SORT_THREADS * size * 2 <= 50 << 10 => 2,
-        _ => 1,
+        _ => 6,
     }
+}
+
+/// The number of bytes of an item in shared memory: those of a key or a value. Values that are [too large](is_large) stay where they are
+/// until it is known where they go.
+const fn larger(key: usize, value: usize) -> usize {
+    let value = if is_large(value) { size_of::<u32>() } else { value };
+    if key > value { key } else { value }
+}
+
+/// Whether values of this size are read and written once, by each thread for itself. As a value has half a sector or more, it does not
+/// matter much that neighbouring threads write them to places far from each other.
+const fn is_large(value: usize) -> bool {
+    value > 16
 }
 
 /// The number of items of a tile of [`sort_tile`](struct@sort_tile) and [`sort_sweep`](struct@sort_sweep) whose keys and values have these
@@ -51,8 +62,7 @@ macro_rules! with_items {
             12 => $f::<$k, $v, 12>($($arg),*),
             8 => $f::<$k, $v, 8>($($arg),*),
             6 => $f::<$k, $v, 6>($($arg),*),
-            2 => $f::<$k, $v, 2>($($arg),*),
-            _ => $f::<$k, $v, 1>($($arg),*),
+            _ => $f::<$k, $v, 2>($($arg),*),
         }
     };
 }
@@ -61,7 +71,7 @@ use with_items;
 /// Works as `with_items` for the items of keys and values of these types, or for fewer if they are enough for `len` keys.
 macro_rules! by_len {
     ($len:expr, $k:ty, $v:ty, $f:ident $args:tt) => {
-        if const { items(size_of::<$k>(), size_of::<$v>()) > 2 } && $len <= SORT_THREADS * 2 {
+        if $len <= SORT_THREADS * 2 {
             with_items!(2, $k, $v, $f $args)
         } else if const { items(size_of::<$k>(), size_of::<$v>()) > 8 } && $len <= SORT_THREADS * 8 {
             with_items!(8, $k, $v, $f $args)
@@ -74,19 +84,20 @@ macro_rules! by_len {
 /// No value.
 type Nothing = [u8; 0];
 
-/// The places of a tile's number and of its items in the shared memory of the tile.
-const TICKET: usize = DIGITS * size_of::<u64>();
+/// The places of what a tile has in shared memory: for each digit where its keys go, and where those of all tiles begin; the number of the
+/// tile; its items.
+const BEGINS: usize = DIGITS * size_of::<u64>();
+const TICKET: usize = 2 * BEGINS;
 const ITEMS: usize = TICKET + 16;
 
-/// The shared memory of a tile: a word for each digit, the number of the tile, and the keys, in whose place the values come after them.
+/// The shared memory of a tile. The values come to the place of the keys, after them.
 pub struct SortTileStorage<K, V>(PhantomData<(K, V)>);
 
 // SAFETY: uninitialised elements.
 unsafe impl<K: SortKey, V: Element> SharedStorage for SortTileStorage<K, V> {
     const BYTES: usize = {
         let (key, value) = (size_of::<K>(), size_of::<V>());
-        let larger = if key > value { key } else { value };
-        (ITEMS + sort_tile_items(key, value) * larger).next_multiple_of(16)
+        (ITEMS + sort_tile_items(key, value) * larger(key, value)).next_multiple_of(16)
     };
     const ALIGN: usize = 16;
 }
@@ -161,7 +172,8 @@ pub fn sort_tile<K: SortKey>(
     shared: Shared<SortTileStorage<K, Nothing>>,
 ) {
     let bits = (begin.min(K::SORT_BITS), end.min(K::SORT_BITS), turned);
-    by_len!(keys.len(), K, Nothing, tile(cx, (keys, &mut out), None, bits, &mut ranks, &shared));
+    let none = None::<(fn(usize) -> Nothing, fn(usize, Nothing))>;
+    by_len!(keys.len(), K, Nothing, tile(cx, (keys, &mut out), none, bits, &mut ranks, &shared));
 }
 
 /// Works as [`sort_tile`](struct@sort_tile), with a value for each key. A value goes to the place of its key.
@@ -180,42 +192,58 @@ pub fn sort_tile_pairs<K: SortKey, V: Element>(
     mut ranks: Shared<RadixRankStorage<SORT_THREADS>>,
     shared: Shared<SortTileStorage<K, V>>,
 ) {
-    let values = Some((values, &mut values_out));
     let bits = (begin.min(K::SORT_BITS), end.min(K::SORT_BITS), turned);
-    by_len!(keys.len(), K, V, tile(cx, (keys, &mut out), values, bits, &mut ranks, &shared));
+    if const { is_large(size_of::<V>()) } {
+        // SAFETY: each thread writes elements of its own, here and below.
+        let write = |at: usize, place: u32| unsafe { values_out.write(at, values[place as usize]) };
+        let ends = Some((|at: usize| at as u32, write));
+        by_len!(keys.len(), K, u32, tile(cx, (keys, &mut out), ends, bits, &mut ranks, &shared));
+    } else {
+        // SAFETY: as above.
+        let ends = Some((|at: usize| values[at], |at: usize, value: V| unsafe { values_out.write(at, value) }));
+        by_len!(keys.len(), K, V, tile(cx, (keys, &mut out), ends, bits, &mut ranks, &shared));
+    }
 }
 
+/// Sorts a tile of keys with the values that the first function of `ends` returns for a position. The second function gets the values, each
+/// with its position in the end, from one thread each.
 fn tile<K: SortKey, V: Element, const N: usize>(
     cx: Block<'_>,
     (keys, out): (Global<'_, K>, &mut GlobalMut<'_, K>),
-    values: Option<(Global<'_, V>, &mut GlobalMut<'_, V>)>,
+    mut ends: Option<(impl Fn(usize) -> V, impl FnMut(usize, V))>,
     (mut begin, end, turned): (u32, u32, u64),
     ranks: &mut Shared<'_, RadixRankStorage<SORT_THREADS>>,
-    shared: &Shared<'_, SortTileStorage<K, V>>,
+    shared: &Shared<'_, impl SharedStorage>,
 ) {
     cx.require_at_most(keys.len(), SORT_THREADS * N);
     let by_key = shared.array::<K>(ITEMS, SORT_THREADS * N);
     let by_value = shared.array::<V>(ITEMS, SORT_THREADS * N);
-    let (thread, lane) = (cx.thread_rank() as usize, cx.lane() as usize);
+    let thread = cx.thread_rank() as usize;
+    let warp_striped = thread / 32 * 32 * N + thread % 32;
 
     let mut key = read_keys::<K, N>(cx, keys, turned);
     let mut value = [V::ZERO; N];
-    if let Some((values, _)) = &values {
-        load_warp_striped(cx, &mut value, *values);
+    if let Some((read, _)) = &ends {
+        for (i, value) in value.iter_mut().enumerate() {
+            let at = warp_striped + i * 32;
+            if at < keys.len() {
+                *value = read(at);
+            }
+        }
     }
     loop {
         let digit = Digit::of_bits(begin, end, turned).hidden(cx);
         let places = block_radix_rank(cx, ranks, &key.map(|key| digit.of(key)), |_| ()).places;
         begin += 8;
         // In the end, neighbouring threads have neighbouring items.
-        let (first, step) = if begin < end { ((thread - lane) * N + lane, 32) } else { (thread, SORT_THREADS) };
+        let (first, step) = if begin < end { (warp_striped, 32) } else { (thread, SORT_THREADS) };
         // SAFETY: ranks are a permutation, and the positions that all threads read are one, too. All have read before the barriers of the
         // ranks, and before the one between keys and values.
         unsafe {
             scatter(by_key, &places, &key);
             cx.barrier();
             key = core::array::from_fn(|i| by_key.load(first + i * step));
-            if values.is_some() {
+            if ends.is_some() {
                 cx.barrier();
                 scatter(by_value, &places, &value);
                 cx.barrier();
@@ -226,16 +254,13 @@ fn tile<K: SortKey, V: Element, const N: usize>(
             break;
         }
     }
-    let mut values_out = values.map(|(_, out)| out);
     for (i, (&key, &value)) in key.iter().zip(&value).enumerate() {
         let at = i * SORT_THREADS + thread;
         if at < keys.len() {
             // SAFETY: elements of this thread.
-            unsafe {
-                out.write(at, key);
-                if let Some(out) = &mut values_out {
-                    out.write(at, value);
-                }
+            unsafe { out.write(at, key) };
+            if let Some((_, write)) = &mut ends {
+                write(at, value);
             }
         }
     }

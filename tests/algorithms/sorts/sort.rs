@@ -163,7 +163,24 @@ fn values_are_any_elements() -> Result<()> {
             (0..len as u64).map(|i| i << 33).collect::<Vec<_>>();
             crate::support::values::<Sixteen>(len, 1);
             crate::support::values::<Flagged>(len, 2);
+            (0..len as u32).map(|i| [i, i + 1, i + 2, i + 3, i + 4]).collect::<Vec<_>>();
         }
+    }
+    Ok(())
+}
+
+#[test]
+fn values_of_half_a_kibibyte_follow_their_keys() -> Result<()> {
+    let stream = stream()?;
+    for len in [9, 1100, 4500, 2 * sort_tile_items(8, 512) + 7] {
+        let x: Vec<u64> = keys(len, 2).into_iter().map(|x| (x as u64) << 20).collect();
+        let expected = sorted_by(&x, 0..64, true);
+        let values: Vec<[u64; 64]> = (0..len as u64).map(|i| std::array::from_fn(|k| i << 8 | k as u64)).collect();
+        let (mut out, mut values_out) = (stream.buffer_zeroed(len)?, stream.buffer_zeroed(len)?);
+        let (from, along) = (stream.buffer_from(&x)?, stream.buffer_from(&values)?);
+        sort_pairs(&stream, &from, &along, &mut out, &mut values_out, Greater)?;
+        assert!(out.to_vec()? == at(&x, &expected));
+        assert!(values_out.to_vec()? == at(&values, &expected), "{len}");
     }
     Ok(())
 }

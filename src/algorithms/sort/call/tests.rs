@@ -42,34 +42,39 @@ fn portions_continue_each_other() -> Result<()> {
     Ok(())
 }
 
-/// What another thread writes between the launches of a sort does not send keys out of the output, wherever they were to go.
+/// What another thread writes between the launches of a sort does not send keys or values out of the output, wherever they were to go.
 #[test]
 fn keys_that_were_written_after_they_were_counted_stay_inside() -> Result<()> {
     let device = Device::auto()?;
     let order = Order::of::<u32, Less>("sort_keys", 0..8)?;
-    for begins in [0, 5, 1 << 40, u64::MAX - 1] {
+    let tile = device::sort_tile_items(4, 4);
+    let len = 2 * tile;
+    for (begins, with_values) in
+        [0, 5, 1 << 40, u64::MAX - 1].into_iter().flat_map(|begins| [(begins, false), (begins, true)])
+    {
         let stream = device.stream()?;
-        let mut around = stream.buffer_from(&vec![77u32; 4 * device::sort_tile_items(4, 0)])?;
+        let mut around = stream.buffer_from(&vec![77u32; 2 * len])?;
+        let mut values_around = stream.buffer_from(&vec![77u32; 2 * len])?;
         let run = Run::on(&stream);
-        let len = 2 * device::sort_tile_items(4, 0);
         let keys = stream.buffer_from(&vec![3u32; len])?;
-        let passes = Passes::of::<u32, ()>(&run, len, SORT_PORTION, order);
+        let passes = Passes::of::<u32, u32>(&run, len, SORT_PORTION, order);
         let part = run.part();
         let mut memory = run.memory(&[bytes_of::<u64>(passes.words())])?;
         let mut shared = passes.begin(Entry::named::<()>(), &part, keys.as_slice(), &mut memory.parts())?;
         shared.counts.copy_from(&vec![begins; passes.parts()[0]])?;
         let mut out = around.slice_mut(len / 2..len / 2 + len)?;
+        let mut values_out = values_around.slice_mut(len / 2..len / 2 + len)?;
         let launched = passes.each(|step| {
-            device::sort_sweep::<u32>::launch(
-                &stream,
-                passes.dims(step.pass.tiles),
-                &keys,
-                &mut out,
-                &mut shared.counts,
-                &mut shared.states,
-                &mut shared.tickets,
-                step.pass,
-            )
+            let Common { counts, states, tickets } = &mut shared;
+            let dims = passes.dims(step.pass.tiles);
+            if with_values {
+                let (out, values_out) = (&mut out, &mut values_out);
+                device::sort_sweep_pairs::<u32, u32>::launch(
+                    &stream, dims, &keys, out, &keys, values_out, counts, states, tickets, step.pass,
+                )
+            } else {
+                device::sort_sweep::<u32>::launch(&stream, dims, &keys, &mut out, counts, states, tickets, step.pass)
+            }
         });
         let launched = launched.and_then(|()| stream.synchronize());
         if begins == 0 {
@@ -79,8 +84,9 @@ fn keys_that_were_written_after_they_were_counted_stay_inside() -> Result<()> {
             let crate::Diagnosis::Raised(raised) = &fault.diagnosis else { panic!("{fault}") };
             assert_eq!(raised.kind, crate::simt::FaultKind::BadShape, "{fault}");
         }
-        let found = around.to_vec()?;
-        assert!(found[..len / 2].iter().chain(&found[len / 2 + len..]).all(|&key| key == 77));
+        for found in [around.to_vec()?, values_around.to_vec()?] {
+            assert!(found[..len / 2].iter().chain(&found[len / 2 + len..]).all(|&key| key == 77));
+        }
     }
     Ok(())
 }

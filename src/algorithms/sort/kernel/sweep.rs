@@ -3,7 +3,8 @@
 use kernel_primitives::prelude::*;
 
 use super::{
-    DIGITS, Digit, ITEMS, Nothing, SORT_THREADS, SortTileStorage, TICKET, items, read_keys, scatter, with_items,
+    BEGINS, DIGITS, Digit, ITEMS, Nothing, SORT_THREADS, SortTileStorage, TICKET, is_large, items, read_keys, scatter,
+    with_items,
 };
 
 /// The parameters of one launch of a pass.
@@ -127,8 +128,8 @@ fn sweep<K: SortKey, V: Element, const N: usize>(
 ) {
     let tile_items = const { SORT_THREADS * N };
     let starts = shared.array::<u64>(0, DIGITS);
+    let digit_begins = shared.array::<u64>(BEGINS, DIGITS);
     let by_key = shared.array::<K>(ITEMS, tile_items);
-    let by_value = shared.array::<V>(ITEMS, tile_items);
     let ticket = shared.array::<u32>(TICKET, 1);
     let thread = cx.thread_rank() as usize;
     cx.require_at_most(keys.len(), out.len());
@@ -159,7 +160,7 @@ fn sweep<K: SortKey, V: Element, const N: usize>(
     if thread < DIGITS {
         // At most what `out` has, whatever stands there, so that no sum of it overflows.
         // SAFETY: this thread's digit, up to the barrier before the others look at it.
-        unsafe { starts.store(thread, begins(0).load().min(out.len() as u64)) };
+        unsafe { digit_begins.store(thread, begins(0).load().min(out.len() as u64)) };
         let mut row = tile;
         while row < pass.clear {
             memory.states.at((pass.half_of(pass.launch + 1) + row) as usize * DIGITS + thread).store(0);
@@ -180,9 +181,13 @@ fn sweep<K: SortKey, V: Element, const N: usize>(
     }
     let (tile, ..) = position();
     if thread < DIGITS {
+        // The place in the tile is subtracted, so that the sum with a key's place is where the key goes. That is inside of `out` for a whole
+        // tile, wherever this digit's keys are to begin. The look at the tiles before ends this thread if there was a fault on the stream.
+        // SAFETY: this thread's digit, up to the barrier before the others look at it.
+        unsafe { starts.store(thread, (ranked.start as u64).wrapping_neg()) };
         // Others wait for what follows the look at the tiles before: little is left to do then. Beside values no registers are left.
         // SAFETY: as above, and written by this thread.
-        let begin = || unsafe { starts.load(thread) };
+        let begin = || unsafe { digit_begins.load(thread) };
         let early = if values.is_none() { begin() } else { 0 };
         let half = pass.half_of(pass.launch);
         let before = if values.is_none() {
@@ -199,10 +204,10 @@ fn sweep<K: SortKey, V: Element, const N: usize>(
         // Keys may have been written since they were counted. After a fault the rest of the block goes on, with a place inside. What
         // is after the end of a partial tile counts too, and is not written: each write has its own check there.
         let is_inside = end <= out.len() as u64 || position().2 < tile_items;
-        let begin = if is_inside { begin } else { 0 };
-        // The place in the tile is subtracted, so that the sum with a key's place is where the key goes.
-        // SAFETY: as above.
-        unsafe { starts.store(thread, begin.wrapping_sub(ranked.start as u64)) };
+        if is_inside {
+            // SAFETY: as above.
+            unsafe { starts.store(thread, starts.load(thread).wrapping_add(begin)) };
+        }
         if tile + 1 == pass.tiles {
             begins(1).store(end);
         }
@@ -218,7 +223,7 @@ fn sweep<K: SortKey, V: Element, const N: usize>(
     // SAFETY: written before the barrier, and not again.
     let to = |digit: u32, place: usize| unsafe { starts.load(digit as usize) }.wrapping_add(place as u64) as usize;
     let place = |i: usize| i * SORT_THREADS + thread;
-    if len < tile_items {
+    if len < tile_items || const { is_large(size_of::<V>()) } {
         // What has the same digit, in this tile and all others, goes to its own part of `out`, in the order of the keys that were counted.
         for i in 0..N {
             // With a value, it is the thread's own key, and not the one that is at the thread's place among the sorted keys.
@@ -262,6 +267,7 @@ fn sweep<K: SortKey, V: Element, const N: usize>(
         one_by_one();
     }
     let Some((_, out)) = values else { return };
+    let by_value = shared.array::<V>(ITEMS, tile_items);
     cx.barrier();
     for (i, &value) in value.iter().enumerate() {
         // SAFETY: ranks are a permutation, and barriers stand between the reads of keys, this, and the reads below.
