@@ -141,6 +141,7 @@ instantiate!(
     kernel_primitives::algorithms::spmv<f64, f64, u32, Powers<5>, Overwrite>,
     kernel_primitives::algorithms::spmv<f64, f64, u32, Powers<33>, Overwrite>,
     kernel_primitives::algorithms::spmm<f32, f32, u32, MinPlus, Overwrite>,
+    kernel_primitives::algorithms::spmm<u32, u32, u32, CheckedSum, Overwrite>,
     kernel_primitives::algorithms::spmm<f16, Counting<f32>, u64, PlusTimes, Axpby<f32>>,
     kernel_primitives::algorithms::spmm<Complex<f32>, Complex<f32>, u32, OfEntry<Conjugate, PlusTimes>, Overwrite>,
     kernel_primitives::algorithms::spmv<f16, Counting<f32>, u64, PlusTimes, Axpby<f32>>,

@@ -1,12 +1,14 @@
 //! Tests products against dense products in `f64` and plain loops.
 
-use kernel_primitives::algorithms::{Csr, CsrIndex, Run, SpmvMethod, Workspace, spmm, spmv, spmv_by, spmv_with};
+use kernel_primitives::algorithms::{
+    Csr, CsrIndex, Run, SpmvMethod, Workspace, spmm, spmm_by, spmv, spmv_by, spmv_with,
+};
 use kernel_primitives::functor::{Add, Axpby, Epilogue, LogicalAnd, LogicalOr, Min, Overwrite, PlusTimes, Semiring};
 use kernel_primitives::input::counting;
 use kernel_primitives::kernels::device::csr_tile_steps;
 use kernel_primitives::{BufferSliceMut, Complex, Element, Error, Result, Stream, f16};
 
-use crate::kernels::FirstColumn;
+use crate::kernels::{CheckedSum, FirstColumn};
 use crate::support::{Random, stream, streams};
 use crate::{Host, METHODS, lengths};
 
@@ -229,6 +231,37 @@ fn or_and_and_find_neighbours_and_an_index_is_the_column() -> Result<()> {
         let mut y = stream.buffer_zeroed::<u64>(200)?;
         spmv_by(&stream, &a, &x, FirstColumn, Overwrite, &mut y)?;
         assert_eq!(y.to_vec()?, parents, "{method:?}");
+    }
+    Ok(())
+}
+
+/// No place without an entry of the row is combined, even if its result is not used. The sum of each row is as large as possible.
+#[test]
+fn an_operator_sees_the_entries_of_a_row_alone_by_every_method() -> Result<()> {
+    let stream = stream()?;
+    let mut random = Random::new(32);
+    let mut matrix = Host::of_lengths(8, (0..40).chain([0, 129, 1]), &mut random, |_| 1u32);
+    let mut expected = Vec::new();
+    for ends in matrix.offsets.windows(2) {
+        if let Some(last) = (ends[0]..ends[1]).next_back() {
+            matrix.values[last as usize] = u32::MAX - (ends[1] - ends[0] - 1);
+        }
+        expected.push(if ends[0] == ends[1] { 0 } else { u32::MAX });
+    }
+    let mut a = matrix.on(&stream)?;
+    for method in METHODS {
+        a.set_method(method)?;
+        let mut y = stream.buffer_from(&vec![77u32; matrix.rows()])?;
+        spmv_by(&stream, &a, &stream.buffer_from(&[1u32; 8])?, CheckedSum, Overwrite, &mut y)?;
+        assert_eq!(y.to_vec()?, expected, "{method:?}");
+        // A lane has one vector, four neighbours, or two groups of four.
+        for vectors in [1, 3, 4, 8, 256] {
+            let x = stream.buffer_from(&vec![1u32; 8 * vectors])?;
+            let mut y = stream.buffer_from(&vec![77u32; matrix.rows() * vectors])?;
+            spmm_by(&stream, &a, &x, vectors, CheckedSum, Overwrite, &mut y)?;
+            let all: Vec<u32> = expected.iter().flat_map(|&sum| vec![sum; vectors]).collect();
+            assert_eq!(y.to_vec()?, all, "{vectors} vectors, {method:?}");
+        }
     }
     Ok(())
 }

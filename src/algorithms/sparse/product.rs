@@ -162,8 +162,8 @@ where
 /// computes `y[r]` from that result and from what `y[r]` contained.
 ///
 /// `op` is a [`Reduction`] of pairs whose combination is commutative: [`PlusTimes`], a [`Semiring`](crate::functor::Semiring) of two
-/// operators, or a reduction of your own. The index of an item is its column. `epilogue` is an [`Epilogue`], and runs in the same kernel:
-/// [`Axpby`] is the `y = alpha A x + beta y` of BLAS.
+/// operators, or a reduction of your own. The index of an item is its column. No total that `op` combines has an entry twice. `epilogue` is
+/// an [`Epilogue`], and runs in the same kernel: [`Axpby`] is the `y = alpha A x + beta y` of BLAS.
 ///
 /// Otherwise this works as [`spmv`].
 ///

@@ -434,8 +434,10 @@ where
         for (k, products) in products.iter().enumerate() {
             let counts = !TAIL || at.plus(k as u32 * step) < self.end;
             for (total, &product) in totals.as_flattened_mut().iter_mut().zip(products.as_flattened()) {
-                let next = op.combine(*total, product);
-                *total = if TAIL && k > 0 { select_unpredictable(counts, next, *total) } else { next };
+                // An operator may rely on it that no total has an entry twice, even if the total is not used.
+                let product =
+                    if TAIL && k > 0 { select_unpredictable(counts, product, op.identity()) } else { product };
+                *total = op.combine(*total, product);
             }
         }
     }

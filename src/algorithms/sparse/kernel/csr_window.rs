@@ -319,9 +319,8 @@ where
                 }
                 for (k, &product) in products.iter().enumerate() {
                     if k < most {
-                        let next = op.combine(total, product);
                         let counts = k == 0 || left > P::of(k * CSR_WINDOW_LANES);
-                        total = select_unpredictable(counts, next, total);
+                        total = op.combine(total, select_unpredictable(counts, product, op.identity()));
                     }
                 }
                 (at, left) = (at.times_plus(1, step), left.minus(step));
