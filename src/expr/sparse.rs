@@ -19,7 +19,7 @@ use crate::algorithms::{Csr, CsrIndex, Planned, Run, Sell, SparseMatrix, Spmv, s
 /// The product of a sparse matrix and a vector, times a factor: `&a * &x`, `2.0 * (&a * &x)`. The operators compute nothing.
 ///
 /// Its sum with an expression, or their difference, is a [`SparseSum`]. To compute a product or a sum into a tensor takes the launches of
-/// [`spmv`](fn@crate::algorithms::spmv): one launch, or two with merge path. They scale and add each row's result as they write it:
+/// [`spmv`](fn@crate::algorithms::spmv): one or two, by the matrix and its method. They scale and add each row's result as they write it:
 ///
 /// ```
 /// use kernel_primitives::algorithms::Csr;

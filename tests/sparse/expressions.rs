@@ -99,6 +99,14 @@ fn a_residual_takes_as_many_launches_as_the_product() -> Result<()> {
     assert_eq!(launches(&|| (&a * &x - &f * -1.0).assign_to(&y))?, 1);
     // Any other expression is computed before.
     assert_eq!(launches(&|| (&a * &x + sin(&f)).assign_to(&y))?, 2);
+    // If blocks share a row, another launch adds up their shares, and scales and adds the result.
+    let shared = Host::of_lengths(20, [3, 8193], &mut Random::new(74), whole);
+    let (mut a, y) = (shared.on(&stream)?, Tensor::<f32>::zeros(&stream, 2)?);
+    for method in [SpmvMethod::MergePath, SpmvMethod::ByLength] {
+        a.set_method(method)?;
+        assert_eq!(launches(&|| (&a * &x).assign_to(&y))?, 2, "{method:?}");
+        assert_eq!(launches(&|| (2.0 * (&a * &x) + 3.0 * &y).assign_to(&y))?, 2, "{method:?}");
+    }
     Ok(())
 }
 
