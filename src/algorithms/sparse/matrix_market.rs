@@ -280,8 +280,9 @@ impl<V: MatrixMarketValue, I: CsrIndex> Coo<V, I> {
     ///
     /// # Errors
     /// Returns [`Error::SparseMatrix`](crate::Error::SparseMatrix) with the line if the file cannot be read, if it has another format, if
-    /// it has values that are no `V`, if it has entries outside the matrix or above the diagonal of a symmetric one, if it has more or
-    /// fewer entries than its size line says, or if `I` cannot number the rows and columns.
+    /// it has values that are no `V`, if it has entries outside the matrix, if it has more or fewer entries than its size line says, or if
+    /// `I` cannot number the rows and columns. Unless the matrix is general, also returns it if the matrix is not square, if an entry is
+    /// above the diagonal, if the symmetry excludes a value on the diagonal, or if the value across the diagonal is no `V`.
     pub fn read_matrix_market(reader: impl Read) -> Result<Self> {
         let mut lines = Lines { reader: BufReader::new(reader), number: 0, bytes: Vec::new() };
         read(&mut lines).map_err(|reason| {

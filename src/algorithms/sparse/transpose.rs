@@ -18,8 +18,8 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
     /// PlusTimes }` ([`OfEntry`](crate::functor::OfEntry)).
     ///
     /// Cost: a stable [sort](fn@crate::algorithms::sort_pairs_by_bits) of the entries by as many bits as columns have, the cost of
-    /// [`from_buffers`](Self::from_buffers), and a wait. Temporary memory: 16 bytes, a value and an index for each entry, and the memory of
-    /// the sort.
+    /// [`from_buffers`](Self::from_buffers), and a wait. Temporary memory: 16 bytes and an index for each entry, and the memory of the
+    /// sort.
     ///
     /// Ready for numbers. For other values, write `instantiate!(kernel_primitives::algorithms::sort_pairs<u64, MyValue>);`.
     ///
