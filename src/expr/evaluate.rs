@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::panic::Location;
 use std::sync::Arc;
 
-use primitives_host::storage::{StorageUse, host_fault, run_on_host};
-use primitives_host::{Error, ExpressionError, ExpressionErrorKind, Result};
+use primitives_host::storage::{HostPass, StorageUse, host_fault, run_on_host, run_passes_on_host};
+use primitives_host::{Error, ExpressionError, ExpressionErrorKind, Result, Stream};
 
 use super::cpu::fold::FoldJob;
 use super::cpu::{Job, Memory, Placement};
@@ -61,7 +61,9 @@ pub(crate) fn launch(
     if targets[0].stream.device().is_gpu() {
         return Operands::new(targets, lowered, nest).ready(text)?.launch(targets, lowered);
     }
-    on_cpu(place, targets, lowered, nest.clone(), text())
+    let name = text();
+    let pass = CpuPass::new(place, targets, lowered, nest, &name);
+    run_on_cpu(place, &targets[0].stream, &name, vec![pass], [0u32].into())
 }
 
 /// Returns the text of the kernel that [`evaluate`] launches on a device of an architecture.
@@ -332,30 +334,46 @@ fn storage_use(view: &Arc<View>, write: bool, parts: Vec<Layout>) -> StorageUse<
     StorageUse { storage: &view.storage, write, ranges: Box::new(ranges), name }
 }
 
-fn on_cpu(
-    place: &'static Location<'static>,
-    targets: &[&Arc<View>],
-    lowered: &Lowered,
-    nest: Nest,
-    expression: String,
-) -> Result<()> {
-    let result = |(i, view): (usize, &&Arc<View>)| Memory {
-        address: view.storage.address(),
-        size: view.dtype.size(),
-        placement: Placement::Nested(i),
-    };
-    let results = targets.iter().enumerate().map(result).collect();
-    let inputs = memories(lowered, targets.len());
-    let uses = uses(targets, &lowered.inputs, &lowered.program);
-    let job = Job { program: lowered.program.clone(), nest, results, inputs, scalars: lowered.scalars.clone() };
-    let kernel = expression.clone();
-    // SAFETY: the job accesses elements of the views, which are inside their memories. It writes elements of the targets, with values of
-    // their types.
-    unsafe {
-        run_on_host(&targets[0].stream, &expression, place, uses, move || {
-            job.run().map_err(|diagnosis| host_fault(&kernel, place, diagnosis))
-        })
+/// The computation of a checked program on the CPU.
+pub(crate) struct CpuPass<'a>(HostPass<'a>);
+
+impl<'a> CpuPass<'a> {
+    /// Makes the computation. Its faults have this name.
+    pub(crate) fn new(
+        place: &'static Location<'static>,
+        targets: &[&'a Arc<View>],
+        lowered: &'a Lowered,
+        nest: &Nest,
+        name: &str,
+    ) -> Self {
+        let result = |(i, view): (usize, &&Arc<View>)| Memory {
+            address: view.storage.address(),
+            size: view.dtype.size(),
+            placement: Placement::Nested(i),
+        };
+        let results = targets.iter().enumerate().map(result).collect();
+        let inputs = memories(lowered, targets.len());
+        let uses = uses(targets, &lowered.inputs, &lowered.program);
+        let (program, nest, scalars) = (lowered.program.clone(), nest.clone(), lowered.scalars.clone());
+        let job = Job { program, nest, results, inputs, scalars };
+        let name = name.to_owned();
+        let body = move || job.run().map_err(|diagnosis| host_fault(&name, place, diagnosis));
+        Self(HostPass { uses, body: Box::new(body) })
     }
+}
+
+/// Runs computations on the CPU in the order of these numbers, as one launch with this name.
+pub(crate) fn run_on_cpu(
+    place: &'static Location<'static>,
+    stream: &Stream,
+    name: &str,
+    passes: Vec<CpuPass<'_>>,
+    order: Arc<[u32]>,
+) -> Result<()> {
+    let passes = passes.into_iter().map(|pass| pass.0).collect();
+    // SAFETY: the jobs access elements of the views, which are inside their memories. They write elements of the targets, with values of
+    // their types.
+    unsafe { run_passes_on_host(stream, name, place, passes, order) }
 }
 
 /// Calls `each` with ranges of bytes that together are the bytes of a view's elements.

@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use kernel_primitives::expr::*;
 use kernel_primitives::prelude::device_function;
-use kernel_primitives::{Device, Error, Result, Stream};
+use kernel_primitives::{Device, Devices, Error, Result, Split, Stream};
 use rayon::prelude::*;
 
 use super::stream;
@@ -207,5 +207,89 @@ fn a_function_that_waits_for_its_own_stream_gets_an_error() -> Result<()> {
         errors.len() == ones.len() && errors.iter().all(|error| matches!(error, Error::InKernel { .. })),
         "{errors:?}"
     );
+    Ok(())
+}
+
+/// Runs `work` on a thread. Panics if there is no result after a minute. After a failure, the thread stays.
+fn ends(work: impl FnOnce() -> Result<()> + Send + 'static) -> Result<()> {
+    let (done, result) = mpsc::channel();
+    thread::spawn(move || done.send(work()));
+    result.recv_timeout(Duration::from_secs(60)).expect("the call waits for itself")
+}
+
+static AGAIN: OnceLock<Prepared> = OnceLock::new();
+static BESIDE: OnceLock<[SplitTensor<u32>; 2]> = OnceLock::new();
+static REFUSED: Mutex<Vec<Error>> = Mutex::new(Vec::new());
+
+/// For 1, it runs the steps that it is a part of. For 2, it reads the split tensor beside each place that it is computed from.
+#[device_function]
+fn come_again(x: u32) -> u32 {
+    let result = match x {
+        1 => AGAIN.get().expect("the test sets it").run(),
+        2 => {
+            let [from, to] = BESIDE.get().expect("the test sets it");
+            to.assign(stencil(from, Boundary::Clamp, |n| n.at(1)))
+        }
+        _ => Ok(()),
+    };
+    REFUSED.lock().expect("no panic").extend(result.err());
+    x
+}
+
+#[test]
+fn a_function_that_makes_the_call_that_it_is_a_part_of_gets_an_error() -> Result<()> {
+    let stream = Device::emulator().stream()?;
+    let (u, y) = (Tensor::from_slice(&stream, 3, &[1u32, 0, 0])?, Tensor::<u32>::zeros(&stream, 3)?);
+    let step = call(come_again::info(), (stencil(&u, Boundary::Clamp, |n| n.at(-1)),));
+    let steps = AGAIN.get_or_init(|| Prepared::new([y.to(step.steps(1))]).expect("steps"));
+    ends(move || steps.run())?;
+    assert_eq!(y.to_vec()?, [1, 1, 0]);
+
+    let split = Split::even(&Devices::emulated(2)?)?;
+    let [from, to, out] = [(); 3].map(|()| SplitTensor::<u32>::uninit_with_halo(&split, 4, 1).expect("memory"));
+    from.assign(axis_index::<u32>(0))?; // The neighbours of 0, 1, 2, 3 are 1, 2, 3, 3.
+    let value = call(come_again::info(), (stencil(&from, Boundary::Clamp, |n| n.at(1)) * 2u32,));
+    BESIDE.get_or_init(|| [from, to]);
+    let target = out.clone();
+    ends(move || target.assign(value))?;
+    assert_eq!(out.to_vec()?, [2, 4, 6, 6]);
+    // There are two ones in `y`, and a two in `out`.
+    let errors = REFUSED.lock().expect("no panic");
+    assert!(errors.len() == 3 && errors.iter().all(|error| matches!(error, Error::InKernel { .. })), "{errors:?}");
+    Ok(())
+}
+
+static STEPS: OnceLock<Prepared> = OnceLock::new();
+/// The other thread, and what the function's own run returned.
+type Runs = (JoinHandle<Result<()>>, Result<()>);
+
+static RUNS: Mutex<Option<Runs>> = Mutex::new(None);
+
+/// For 1, another thread runs steps into the tensor that this function computes. Then it runs them itself.
+#[device_function]
+fn run_beside_another(x: u32) -> u32 {
+    if x == 1 {
+        let run = || STEPS.get().expect("the test sets it").run();
+        let other = thread::spawn(run);
+        thread::sleep(Duration::from_millis(300));
+        *RUNS.lock().expect("no panic") = Some((other, run()));
+    }
+    x
+}
+
+/// The other thread waits for the tensor. Meanwhile, it holds nothing that the function waits for.
+#[test]
+fn a_function_and_another_thread_run_the_same_steps() -> Result<()> {
+    let device = Device::emulator();
+    let (stream, beside) = (device.stream()?, device.stream()?);
+    let (u, y) = (Tensor::from_slice(&stream, 3, &[5u32, 6, 7])?, Tensor::<u32>::zeros(&stream, 3)?);
+    let steps = stencil(&u, Boundary::Clamp, |n| n.at(-1)).steps(2);
+    STEPS.get_or_init(|| Prepared::new([y.to(steps)]).expect("steps"));
+    let (x, target) = (Tensor::from_slice(&beside, 3, &[1u32, 0, 0])?, y.on(&beside));
+    ends(move || target.assign(call(run_beside_another::info(), (x,))))?;
+    let (other, own) = RUNS.lock().expect("no panic").take().expect("the function has run");
+    assert!(matches!(own, Err(Error::InKernel { .. })), "{own:?}");
+    ends(move || other.join().expect("no panic"))?;
+    assert_eq!(y.to_vec()?, [5, 5, 5]);
     Ok(())
 }

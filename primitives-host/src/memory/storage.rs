@@ -288,6 +288,14 @@ pub unsafe fn launch<'a>(
     unsafe { launch.run(params, |_: Block<'_>| unreachable!("a kernel of a GPU")) }
 }
 
+/// A computation on the host.
+pub struct HostPass<'a> {
+    /// The memory that it uses. In memories that are only read, all bytes in the ranges must have been written.
+    pub uses: Vec<StorageUse<'a>>,
+    /// The computation.
+    pub body: Box<dyn Fn() -> Result<()> + Send + Sync>,
+}
+
 /// Runs `body` on the host, as a launch on a stream of the emulator. It runs in the stream's order, is counted and traced as a launch, and
 /// is recorded if the stream captures. In memories that are only read, all bytes in the ranges must have been written.
 ///
@@ -301,7 +309,24 @@ pub unsafe fn run_on_host(
     uses: Vec<StorageUse<'_>>,
     body: impl Fn() -> Result<()> + Send + Sync + 'static,
 ) -> Result<()> {
-    for StorageUse { storage, write, name, .. } in &uses {
+    // SAFETY: the caller's contract.
+    unsafe { run_passes_on_host(stream, kernel, place, vec![HostPass { uses, body: Box::new(body) }], [0u32].into()) }
+}
+
+/// Runs passes on the host, in the order of these numbers, as [`run_on_host`] runs one. They are one launch, so no other work comes between
+/// them, and nothing is held while the call waits. Each is counted as a launch. Later passes do not run after an error.
+///
+/// # Safety
+/// The contract of [`run_on_host`] holds for each pass.
+pub unsafe fn run_passes_on_host(
+    stream: &Stream,
+    kernel: &str,
+    place: &'static Location<'static>,
+    passes: Vec<HostPass<'_>>,
+    order: Arc<[u32]>,
+) -> Result<()> {
+    let uses = || passes.iter().flat_map(|pass| &pass.uses);
+    for StorageUse { storage, write, name, .. } in uses() {
         if *write {
             storage.check_write(kernel, &format!("`{name}`"))?;
         }
@@ -315,34 +340,39 @@ pub unsafe fn run_on_host(
         }
     }
     let mut all = Uses::default();
-    for StorageUse { storage, write, .. } in &uses {
+    for StorageUse { storage, write, .. } in uses() {
         all.add(&storage.allocation, if *write { Mode::Write } else { Mode::Read });
     }
     let kernel: Arc<str> = kernel.into();
     let launch = Arc::clone(&kernel);
-    let accesses: Vec<_> = uses
+    let launches = order.len();
+    let owned = |StorageUse { storage, write, ranges, name }: StorageUse<'_>| (storage.clone(), write, ranges, name);
+    let passes: Vec<_> = passes
         .into_iter()
-        .map(|StorageUse { storage, write, ranges, name }| (storage.clone(), write, ranges, name))
+        .map(|HostPass { uses, body }| (uses.into_iter().map(owned).collect::<Vec<_>>(), body))
         .collect();
     let step = move || {
-        for (storage, write, ranges, name) in &accesses {
-            if let (false, Some(written)) = (*write, storage.allocation.memory().written())
-                && !written.is_whole()
-            {
-                let mut missing = None;
-                ranges(&mut |bytes| missing = missing.or_else(|| written.first_missing(bytes)));
-                if let Some(byte) = missing {
-                    let memory = MemoryPlace::Argument { name, element: 0, byte };
-                    return Err(host_fault(&kernel, place, Diagnosis::Unwritten { memory }));
+        for &number in order.iter() {
+            let (accesses, body) = &passes[number as usize];
+            for (storage, write, ranges, name) in accesses {
+                if let (false, Some(written)) = (*write, storage.allocation.memory().written())
+                    && !written.is_whole()
+                {
+                    let mut missing = None;
+                    ranges(&mut |bytes| missing = missing.or_else(|| written.first_missing(bytes)));
+                    if let Some(byte) = missing {
+                        let memory = MemoryPlace::Argument { name, element: 0, byte };
+                        return Err(host_fault(&kernel, place, Diagnosis::Unwritten { memory }));
+                    }
                 }
             }
-        }
-        body()?;
-        for (storage, write, ranges, _) in &accesses {
-            if let (true, Some(written)) = (*write, storage.allocation.memory().written())
-                && !written.is_whole()
-            {
-                ranges(&mut |bytes| written.mark(bytes));
+            body()?;
+            for (storage, write, ranges, _) in accesses {
+                if let (true, Some(written)) = (*write, storage.allocation.memory().written())
+                    && !written.is_whole()
+                {
+                    ranges(&mut |bytes| written.mark(bytes));
+                }
             }
         }
         Ok(())
@@ -355,13 +385,13 @@ pub unsafe fn run_on_host(
                 Draft::Cuda(_) => unreachable!("a capture is of its device's kind"),
             }
             recorded.uses.append(&all);
-            recorded.launches += 1;
+            recorded.launches += launches;
             Ok(())
         }),
         (Queue::Emulator(busy), Backend::Emulator(_)) => {
             let (_held, _turn) = all.lock_with_turn(busy)?;
             let _running = in_kernel::enter(&launch, busy, &all);
-            stream.device().tally.launches.add(1);
+            stream.device().tally.launches.add(launches);
             emulator::off_the_lane(|| step().inspect_err(trace::fault))
         }
         #[cfg(feature = "cuda")]

@@ -7,7 +7,7 @@ use primitives_host::{Error, ExpressionErrorKind, Result, Split};
 
 use super::beside::Beside;
 use super::gathers::Gathers;
-use super::halo::Halos;
+use super::halo::{Halos, Rooms};
 use super::packed::packed;
 use super::slices::repeats_rows;
 use super::steps;
@@ -24,10 +24,12 @@ pub(super) fn assign(place: &'static Location<'static>, target: &Arc<SplitView>,
     if let Kind::Steps(count) = root.kind {
         return steps::assign(place, target, root, count);
     }
-    Pass::new(place, target, root, root)?.run(&|| describe(&[root]).0.join("; "))
+    let mut rooms = Rooms::default();
+    Pass::new(place, target, root, root, &mut rooms)?.run(&|| describe(&[root]).0.join("; "))
 }
 
-/// An expression that is computed into a split tensor. It is checked and prepared once, and can run again and again.
+/// An expression that is computed into a split tensor. It is checked and prepared once, and can run again and again, as long as the call
+/// has its rooms.
 pub(super) struct Pass {
     place: &'static Location<'static>,
     target: Arc<SplitView>,
@@ -52,6 +54,7 @@ impl Pass {
         target: &Arc<SplitView>,
         value: &Arc<Node>,
         root: &Arc<Node>,
+        rooms: &mut Rooms,
     ) -> Result<Self> {
         let rows = target.rows();
         let reads = Reads::of(value);
@@ -69,7 +72,7 @@ impl Pass {
         }
         let (value, copies) = packed(place, value, rows)?;
         let gathers = Gathers::new(place, &value, rows)?;
-        let halos = Halos::new(place, &Reads::of(&value), rows)?;
+        let halos = Halos::new(place, &Reads::of(&value), rows, rooms)?;
         let kernels = kernels_of(place, target, [&value, root], Brought { halos: &halos, gathers: &gathers })?;
         let (target, root) = (target.clone(), root.clone());
         Ok(Self { place, target, value, root, copies, halos, gathers, kernels })
@@ -81,7 +84,7 @@ impl Pass {
         for copy in copies {
             copy.run(name)?;
         }
-        let _turns = halos.bring(place)?;
+        halos.bring(place)?;
         if !gathers.is_empty() {
             gathers.bring(place, &target.shape, target.rows(), halos)?;
             *kernels = kernels_of(place, target, [value, root], Brought { halos, gathers })?;

@@ -10,11 +10,15 @@
 //! The rows around a shard are in the shard's memory, and uses are ordered by whole memories. If a device read its neighbours' shards while
 //! these read its own shard, all copies of a step would wait for each other in a chain. So each device first copies the rows that others
 //! need to an outbox, and the others read the outbox.
+//!
+//! A call takes the room of a tensor for as long as it enqueues work ([`Rooms`]). A call that comes meanwhile uses temporary memory, and
+//! does not wait: the first call may wait for a kernel of the emulator, and this kernel may make the second call.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::panic::Location;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use primitives_host::storage::{self, Storage};
 use primitives_host::{Result, Stream};
@@ -41,8 +45,33 @@ pub(crate) struct Halo {
     pub(super) rows: usize,
     /// The rows of each device that other devices read: room for the first rows of its shard, and for the last rows, which are at the end.
     outboxes: Vec<Arc<View>>,
-    /// The lock that is held until everything that reads the copied rows is enqueued.
-    turn: Mutex<()>,
+    /// Whether a call copies rows to the room, and has not yet enqueued everything that reads them.
+    is_taken: AtomicBool,
+}
+
+/// The room around shards that a call has taken. It is free again when this is dropped.
+#[derive(Default)]
+pub(super) struct Rooms(Vec<Arc<Halo>>);
+
+impl Rooms {
+    /// Takes the room around the shards of a tensor. Returns false if another call has it.
+    fn take(&mut self, view: &SplitView) -> bool {
+        let Some(halo) = &view.halo else { return false };
+        if self.0.iter().any(|taken| Arc::ptr_eq(taken, halo)) {
+            return true;
+        }
+        let was_free = !halo.is_taken.swap(true, Ordering::Acquire);
+        if was_free {
+            self.0.push(halo.clone());
+        }
+        was_free
+    }
+}
+
+impl Drop for Rooms {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|halo| halo.is_taken.store(false, Ordering::Release));
+    }
 }
 
 impl Halo {
@@ -63,7 +92,7 @@ impl Halo {
             shards.push(memory.with_layout(Layout { offset: before, ..Layout::contiguous(with_rows(shape, own)) }));
             outboxes.push(self::memory(stream, dtype, rows.saturating_mul(2).saturating_mul(row))?);
         }
-        Ok((shards, Self { rows, outboxes, turn: Mutex::new(()) }))
+        Ok((shards, Self { rows, outboxes, is_taken: AtomicBool::new(false) }))
     }
 }
 
@@ -122,8 +151,14 @@ struct Transfer {
 }
 
 impl Halos {
-    /// Finds the rows that are needed to compute `rows`. They can be copied again and again. Takes memory, and copies nothing.
-    pub(super) fn new(place: &'static Location<'static>, reads: &Reads, rows: Rows<'_>) -> Result<Self> {
+    /// Finds the rows that are needed to compute `rows`. They can be copied again and again, until `rooms` is dropped. Takes memory, and
+    /// copies nothing.
+    pub(super) fn new(
+        place: &'static Location<'static>,
+        reads: &Reads,
+        rows: Rows<'_>,
+        rooms: &mut Rooms,
+    ) -> Result<Self> {
         let mut sources: Vec<Source> = Vec::new();
         for (view, beside) in &reads.beside {
             let (rule, reach) = (beside.rule(), beside.reach(view.shape));
@@ -141,19 +176,16 @@ impl Halos {
             // The room around shards holds the rows of one rule.
             let has_room = !before.iter().any(|known| known.uses_room && known.view.same_as(&source.view));
             for (device, first, count) in rows.shards_or_first() {
-                let piece = source.piece(place, device, first..first + count, has_room)?;
+                let rooms = has_room.then_some(&mut *rooms);
+                let piece = source.piece(place, device, first..first + count, rooms)?;
                 source.pieces.insert(device, piece);
             }
         }
         Ok(Self { sources })
     }
 
-    /// Enqueues all copies. Other threads copy nothing to the same places until the returned guards are dropped.
-    pub(super) fn bring(&self, place: &'static Location<'static>) -> Result<Vec<MutexGuard<'_, ()>>> {
-        let halos = self.sources.iter().filter_map(|source| source.view.halo.as_deref());
-        let halos: BTreeMap<usize, &Halo> = halos.map(|halo| (std::ptr::from_ref(halo).addr(), halo)).collect();
-        // All threads take the locks in one order, so that no two threads wait for each other.
-        let turns = halos.values().map(|halo| halo.turn.lock().unwrap_or_else(PoisonError::into_inner)).collect();
+    /// Enqueues all copies.
+    pub(super) fn bring(&self, place: &'static Location<'static>) -> Result<()> {
         for source in &self.sources {
             source.post()?;
         }
@@ -167,7 +199,7 @@ impl Halos {
                 }
             }
         }
-        Ok(turns)
+        Ok(())
     }
 
     /// Returns the rows of a device's places of a split tensor.
@@ -199,13 +231,13 @@ impl Halos {
 }
 
 impl Source {
-    /// Returns the piece that a device with these places reads.
+    /// Returns the piece that a device with these places reads. It uses the room around the shards if `rooms` is given.
     fn piece(
         &mut self,
         place: &'static Location<'static>,
         device: usize,
         places: Range<usize>,
-        has_room: bool,
+        rooms: Option<&mut Rooms>,
     ) -> Result<Piece> {
         let view = self.view.clone();
         let (all, shard) = (view.shape[0], &view.shards[device]);
@@ -221,7 +253,10 @@ impl Source {
         let mut missing = Vec::new();
         let (rows, first) = if start <= needed.start && needed.end <= end {
             (shard.clone(), start)
-        } else if has_room && start - room <= needed.start && needed.end <= end + room {
+        } else if start - room <= needed.start
+            && needed.end <= end + room
+            && rooms.is_some_and(|rooms| rooms.take(&view))
+        {
             self.uses_room = true;
             let (low, high) = (needed.start.min(start), needed.end.max(end));
             missing.extend([low..start, end..high]);

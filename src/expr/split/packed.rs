@@ -6,7 +6,7 @@ use std::sync::Arc;
 use primitives_host::{Result, Split};
 
 use super::assign::Pass;
-use super::halo::Halo;
+use super::halo::{Halo, Rooms};
 use super::view::{Rows, SplitView};
 use crate::expr::dtype::DType;
 use crate::expr::graph::{Kind, Node, arguments, describe, node, rewritten, with_arguments};
@@ -71,7 +71,8 @@ pub(super) fn packed(
 fn copied(place: &'static Location<'static>, view: &Arc<SplitView>) -> Result<(Arc<SplitView>, Pass)> {
     let copy = memory(&view.split, (view.shape, &view.bounds), view.dtype, 0)?;
     let value = rows_of(view);
-    let pass = Pass::new(place, &copy, &value, &value)?;
+    // It reads no rows of other devices, and so takes no room.
+    let pass = Pass::new(place, &copy, &value, &value, &mut Rooms::default())?;
     Ok((copy, pass))
 }
 

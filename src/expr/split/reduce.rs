@@ -8,7 +8,7 @@ use primitives_host::{Error, ExpressionErrorKind, Result, Split, Stream};
 use super::assign::{Brought, Pass, Reads, number, on_device};
 use super::copy::copy;
 use super::gathers::Gathers;
-use super::halo::Halos;
+use super::halo::{Halos, Rooms};
 use super::packed::packed;
 use super::tensor::SplitTensor;
 use super::view::{Rows, row_elements, with_rows};
@@ -38,6 +38,8 @@ struct Plan {
     copies: Vec<Pass>,
     halos: Halos,
     gathers: Gathers,
+    /// The room that the halos use, until all work is enqueued.
+    _rooms: Rooms,
 }
 
 impl<T: Scalar> ReductionExpr<T> {
@@ -91,7 +93,7 @@ impl<T: Scalar> ReductionExpr<T> {
             Tensor::uninit(stream, shape)
         })?;
         plan.pack()?;
-        let _turns = plan.halos.bring(place)?;
+        plan.halos.bring(place)?;
         plan.gathers.bring(place, &plan.shape, Rows { split: &plan.split, bounds: &plan.bounds }, &plan.halos)?;
         for (device, first, rows) in plan.rows().shards_or_first() {
             plan.reduce(device, (first, rows), &result.shard(device).view, plan.spec)?;
@@ -115,10 +117,9 @@ impl<T: Scalar> ReductionExpr<T> {
         plan.pack()?;
         let home = &plan.split.streams()[0];
         let target = Tensor::<T>::uninit(home, plan.kept)?;
-        let turns = plan.halos.bring(place)?;
+        plan.halos.bring(place)?;
         plan.gathers.bring(place, &plan.shape, Rows { split: &plan.split, bounds: &plan.bounds }, &plan.halos)?;
         plan.collect(home, &target.view)?;
-        drop(turns);
         Ok((target, plan.split))
     }
 
@@ -168,9 +169,10 @@ impl<T: Scalar> ReductionExpr<T> {
         reads.check(place, root, &shape, rows)?;
         let (root, copies) = packed(place, root, rows)?;
         let gathers = Gathers::new(place, &root, rows)?;
-        let halos = Halos::new(place, &Reads::of(&root), rows)?;
+        let mut rooms = Rooms::default();
+        let halos = Halos::new(place, &Reads::of(&root), rows, &mut rooms)?;
         let spec = Spec { fold: self.fold, finish: self.finish, to: T::DTYPE };
-        Ok(Plan { place, root, split, bounds, shape, axes, kept, spec, copies, halos, gathers })
+        Ok(Plan { place, root, split, bounds, shape, axes, kept, spec, copies, halos, gathers, _rooms: rooms })
     }
 }
 

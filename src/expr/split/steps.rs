@@ -13,6 +13,7 @@ use primitives_host::{ExpressionErrorKind, Result};
 
 use super::assign::{Pass, Reads};
 use super::copy::copy_rows;
+use super::halo::Rooms;
 use super::packed::{memory, rows_of};
 use super::view::{SplitView, with_rows};
 use crate::expr::dtype::with_type;
@@ -38,16 +39,17 @@ pub(super) fn assign(
         return Err(fail((ExpressionErrorKind::BadSplit, target.rows().differ_from(&stepped.state))));
     }
     let name = || describe(&[root]).0.join("");
+    let mut rooms = Rooms::default();
     if stepped.found.frame.is_some() {
         // Only the whole target shows whether it can be assigned to.
-        Pass::new(place, target, &rows_of(&stepped.state), root)?;
+        Pass::new(place, target, &rows_of(&stepped.state), root, &mut rooms)?;
     }
     if count == 0 {
-        return Pass::new(place, target, &rows_of(&stepped.state), root)?.run(&name);
+        return Pass::new(place, target, &rows_of(&stepped.state), root, &mut rooms)?.run(&name);
     }
     stepped.bring_others(place, target)?;
     // All mistakes are found before memory is taken for the passes.
-    let mut single = Pass::new(place, &stepped.inner(target), &stepped.step_of(&stepped.state), root)?;
+    let mut single = Pass::new(place, &stepped.inner(target), &stepped.step_of(&stepped.state), root, &mut rooms)?;
     if target.shape.elements() == Some(0) {
         return Ok(());
     }
@@ -71,8 +73,8 @@ pub(super) fn assign(
     let mut made = Vec::new();
     let order = between(&stepped.state, &buffers, &steps, |source, to, steps| {
         made.push(match steps {
-            0 => Pass::new(place, to, &rows_of(source), root)?,
-            _ => Pass::new(place, &stepped.inner(to), &stepped.step_of(source), root)?,
+            0 => Pass::new(place, to, &rows_of(source), root, &mut rooms)?,
+            _ => Pass::new(place, &stepped.inner(to), &stepped.step_of(source), root, &mut rooms)?,
         });
         Ok(made.len() as u32 - 1)
     })?;

@@ -171,7 +171,7 @@ impl<T: Scalar> SplitTensor<T> {
     /// no room, or less, its rows are copied on each device, too: each call takes memory for them and for the rows around them. An
     /// [interior](crate::expr::Boundary::Interior) stencil needs room for one row less than there are from its first neighbour to its last,
     /// where the place itself counts as a neighbour. If an expression reads one tensor with stencils of two boundaries, the first boundary
-    /// uses the room.
+    /// uses the room. If two threads read one tensor at a time, the first thread uses it.
     ///
     /// The room is not a part of the tensor. On each device, it takes this many rows twice, and as many again for the rows that other
     /// devices read.

@@ -9,7 +9,7 @@ use primitives_host::{ExpressionErrorKind, Result};
 use super::stepped::{AnyView, Refusal, Stepped};
 use super::tile::{StepsTile, Tiling};
 use crate::expr::dtype::with_type;
-use crate::expr::evaluate::{launch, mistake, overlaps, prepare};
+use crate::expr::evaluate::{CpuPass, launch, mistake, overlaps, prepare, run_on_cpu};
 use crate::expr::gpu::Operands;
 use crate::expr::graph::{Frame, Kind, Node, View, arguments, describe, node};
 use crate::expr::layout::nest::Nest;
@@ -26,11 +26,11 @@ pub(crate) struct Schedule {
     place: &'static Location<'static>,
     passes: Vec<StepsPass>,
     /// The numbers of the passes, in order.
-    order: Vec<u32>,
+    order: Arc<[u32]>,
     /// The first pass that computes steps.
     first: usize,
     text: String,
-    /// The lock that is held while the passes are enqueued, because they share memory.
+    /// The lock that is held while the passes are enqueued on a GPU, because they share memory. On the CPU, they are one launch.
     turn: Mutex<()>,
 }
 
@@ -124,15 +124,26 @@ impl Schedule {
             }
             _ => making.steps(&stepped, target, count)?,
         }
-        let Making { passes, order, first, .. } = making;
+        let Making { passes, mut order, first, .. } = making;
+        order.retain(|&pass| passes[pass as usize].has_elements());
         let text = describe(&[root]).0.join("");
-        Ok(Self { place, passes, order, first: first.unwrap_or(0) as usize, text, turn: Mutex::new(()) })
+        let (order, first) = (order.into(), first.unwrap_or(0) as usize);
+        Ok(Self { place, passes, order, first, text, turn: Mutex::new(()) })
     }
 
-    /// Enqueues all passes.
+    /// Enqueues all passes. On the CPU, nothing is held while they wait for memory: a kernel that has it may need these passes.
     pub(crate) fn run(&self) -> Result<()> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        self.order.iter().try_for_each(|&pass| self.passes[pass as usize].run(self.place, &self.text))
+        let Self { passes, order, text, turn, .. } = self;
+        if order.is_empty() {
+            return Ok(());
+        }
+        let (place, stream) = (self.place, &passes[0].target.stream);
+        if stream.device().is_gpu() {
+            let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+            return order.iter().try_for_each(|&pass| passes[pass as usize].run(place, text));
+        }
+        let on_cpu = passes.iter().map(|pass| pass.on_cpu(place, text)).collect();
+        run_on_cpu(place, stream, text, on_cpu, order.clone())
     }
 
     /// Returns the text of the first kernel that computes a step.
@@ -148,6 +159,20 @@ impl Schedule {
 }
 
 impl StepsPass {
+    fn has_elements(&self) -> bool {
+        match &self.work {
+            Work::Step(step) => step.1.elements > 0,
+            Work::Tile(_) => true,
+        }
+    }
+
+    fn on_cpu(&self, place: &'static Location<'static>, text: &str) -> CpuPass<'_> {
+        match &self.work {
+            Work::Step(step) => CpuPass::new(place, &[&self.target], &step.0, &step.1, text),
+            Work::Tile(_) => unreachable!("only a GPU takes several steps in one kernel"),
+        }
+    }
+
     fn run(&self, place: &'static Location<'static>, text: &str) -> Result<()> {
         match &self.work {
             Work::Step(step) => launch(place, &[&self.target], &step.0, &step.1, &|| text.into()),
