@@ -196,8 +196,8 @@ impl<T: Scalar> ReductionExpr<T> {
         self
     }
 
-    /// Gives the expression a shape and a stream. An expression without a tensor, such as random numbers, needs them. The shapes of tensors
-    /// in the expression broadcast with this shape.
+    /// Gives the expression a shape and a stream. An expression without a tensor, such as random numbers, needs them. So does an expression
+    /// whose only tensor is that of a [`gather`](super::gather). The shapes of all other tensors broadcast with this shape.
     pub fn over(mut self, stream: &Stream, shape: impl IntoShape) -> Self {
         self.over = Some(Over::Stream(stream.clone(), shape.extents().to_vec()));
         self
@@ -207,8 +207,9 @@ impl<T: Scalar> ReductionExpr<T> {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Expression`](primitives_host::Error::Expression) if shapes do not broadcast or fit, if an axis does not exist, or
-    /// if the target overlaps an input, and the errors of [`Tensor::assign`].
+    /// Returns [`Error::Expression`](primitives_host::Error::Expression) if shapes do not broadcast or fit, if nothing in the expression has
+    /// a shape and it is not [`over`](Self::over) one, if an axis does not exist, or if the target overlaps an input, and the errors of
+    /// [`Tensor::assign`].
     #[track_caller]
     pub fn assign_to(&self, target: &Tensor<T>) -> Result<()> {
         let (place, lowered) = (Location::caller(), lower([&self.root]));
@@ -247,8 +248,7 @@ impl<T: Scalar> ReductionExpr<T> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`assign_to`](Self::assign_to), and an error if the expression has no tensor and is not [`over`](Self::over) a
-    /// shape.
+    /// Returns the errors of [`assign_to`](Self::assign_to).
     #[track_caller]
     pub fn tensor(&self) -> Result<Tensor<T>> {
         Ok(self.computed(Location::caller())?.0)
@@ -272,14 +272,7 @@ impl<T: Scalar> ReductionExpr<T> {
         let stream = match &self.over {
             Some(Over::Stream(stream, _)) => stream.clone(),
             Some(Over::Split(split, _)) => split.streams()[0].clone(),
-            None => match lowered.inputs.first() {
-                Some(view) => view.stream.clone(),
-                None => {
-                    let reason =
-                        "there is no tensor in the expression: say with `over` what it is reduced over".to_string();
-                    return Err(mistake(place, ExpressionErrorKind::BadShape, reason, &[&self.root]));
-                }
-            },
+            None => lowered.inputs.first().expect("a tensor gives the shape").stream.clone(),
         };
         Tensor::uninit(&stream, kept)
     }
@@ -319,6 +312,10 @@ impl<T: Scalar> ReductionExpr<T> {
         let fail = |kind, reason: String| mistake(place, kind, reason, &[&self.root]);
         if let Some((kind, reason)) = &lowered.wrong {
             return Err(fail(*kind, reason.to_string()));
+        }
+        if self.over.is_none() && lowered.loaded().next().is_none() {
+            let reason = "nothing in the expression has a shape: say with `over` what it is reduced over".into();
+            return Err(fail(ExpressionErrorKind::BadShape, reason));
         }
         let mut shape = match &self.over {
             Some(Over::Stream(_, extents) | Over::Split(_, extents)) => Shape::new(extents).ok_or_else(|| {

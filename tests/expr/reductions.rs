@@ -1,7 +1,9 @@
 //! Tests reductions against plain Rust.
 
 use kernel_primitives::expr::*;
-use kernel_primitives::{Device, Result};
+use kernel_primitives::{Device, ExpressionErrorKind, Result};
+
+use crate::assert_error;
 
 /// Returns values without order, whose sums in `f32` are exact.
 fn values(n: usize) -> Vec<i32> {
@@ -118,6 +120,35 @@ fn of_other_types_and_of_what_is_computed() -> Result<()> {
     assert_eq!((x.arg_min().item()?, x.arg_max().item()?), (1, 1));
     let error = x.sum().axes(&[1]).item().unwrap_err().to_string();
     assert!(error.contains("axis 1") && error.contains("[4]"), "{error}");
+    Ok(())
+}
+
+/// A vector that is gathered from gives no shape.
+#[test]
+fn what_has_no_shape_is_reduced_over_a_shape_only() -> Result<()> {
+    let stream = Device::auto()?.stream()?;
+    let table = Tensor::from_slice(&stream, 10, &Vec::from_iter(0..10u64))?;
+    let picked = || gather(&table, element_index::<u64>()).sum();
+    let total = Tensor::<u64>::zeros(&stream, [0usize; 0])?;
+    let number = Tensor::<f64>::zeros(&stream, [0usize; 0])?;
+    let refused = [
+        picked().item().map(drop),
+        picked().assign_to(&total),
+        picked().ptx(90).map(drop),
+        uniform::<f64>(7).sum().item().map(drop),
+        uniform::<f64>(7).sum().assign_to(&number),
+        scalar(7u64).sum().assign_to(&total),
+    ];
+    for refused in refused {
+        assert_error(refused, ExpressionErrorKind::BadShape, &["`over`"]);
+    }
+    assert_eq!(picked().over(&stream, 10).item()?, 45);
+    // The shape of a single value is known.
+    total.fill(3)?;
+    picked().over(&stream, [0usize; 0]).assign_to(&total)?;
+    assert_eq!((total.item()?, total.sum().item()?, (&total + 3u64).max().item()?), (0, 0, 3));
+    let one = Tensor::from_slice(&stream, 1, &[4u64])?;
+    assert_eq!((one.sum().item()?, gather(&table, &one).sum().item()?), (4, 4));
     Ok(())
 }
 
