@@ -128,7 +128,8 @@ impl Prepared {
         })
     }
 
-    /// Makes the assignments on the stream of the first target, in one kernel. [Steps](super::Expr::steps) may take several kernels.
+    /// Makes the assignments on the stream of the first target, in one kernel. [Steps](super::Expr::steps) may take several kernels. No
+    /// other run of these assignments comes between them, but other assignments to the target may.
     ///
     /// # Errors
     ///

@@ -30,7 +30,8 @@ impl<T: Scalar> Expr<T> {
     /// warp has a strip of columns. It loads row after row, and keeps the rows that the next steps need in registers. The host chooses the
     /// number of steps of a kernel by the cost of the kernel's halo. More steps are several kernels. For other stencils, and on the CPU,
     /// each step is a pass of its own. Passes take turns between the target and temporary memory that is as large as the target. While they
-    /// run, the target holds the results of earlier steps.
+    /// run, the target holds the results of earlier steps. If two threads assign steps to one tensor at a time, their passes may mix, and
+    /// the tensor then has the result of neither. So let one call return before the next one begins.
     ///
     /// A [`SplitTensor`](super::SplitTensor) is stepped into a tensor that is split in the same way. Each step is a pass of its own. Before
     /// the pass, devices get the rows of other devices that the step reads. The host does not wait between steps, unless the step
