@@ -436,6 +436,8 @@ fn memory_of_one_emulated_device_is_not_imported_on_another() -> Result<()> {
         }
     }
     assert_eq!(Tensor::<i32>::from_dlpack(&streams[1], export()?)?.to_vec()?, [1, 2, 3, 4]);
+    let error = DlpackExport::of_buffer(streams[0].buffer_from(&[1u8, 2])?, &[2], &streams[1]).unwrap_err();
+    assert!(matches!(&error, Error::WrongDevice { argument, .. } if argument == "`buffer`"), "{error}");
     Ok(())
 }
 

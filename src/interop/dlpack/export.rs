@@ -113,7 +113,16 @@ impl DlpackExport {
         if extents.elements() != Some(buffer.len()) {
             return refuse(format!("the shape {extents} does not have the {} elements of the buffer", buffer.len()));
         }
-        Self::new::<T>(BUFFER, Arc::new(Storage::of(buffer)), &Layout::contiguous(extents), stream)
+        let storage = Arc::new(Storage::of(buffer));
+        if !storage.is_on(stream.device()) {
+            return Err(Error::WrongDevice {
+                kernel: BUFFER.trim_matches('`').into(),
+                argument: "`buffer`".into(),
+                stream: stream.device().to_string(),
+                buffer: storage.device().to_string(),
+            });
+        }
+        Self::new::<T>(BUFFER, storage, &Layout::contiguous(extents), stream)
     }
 
     fn new<T: DlpackElement>(
