@@ -407,7 +407,7 @@ impl<T: Scalar> Tensor<T> {
     ///
     /// Returns the errors of [`assign`](Self::assign) before its launch; [`Error::NoImage`] if a function has no code for the architecture,
     /// as in a build without the feature `cuda`; and [`Error::LaunchLimit`] if the parameters exceed the 4096 bytes that a kernel takes. A
-    /// tensor and a number take 8 bytes each, and a stride takes 4 or 8.
+    /// tensor takes 8 bytes, a vector that is gathered from takes 24, and a number or a stride takes 4 or 8.
     ///
     /// ```
     /// # use kernel_primitives::{Device, expr::Tensor};

@@ -228,6 +228,10 @@ fn more_scalars_than_a_kernel_takes() -> Result<()> {
             assert_eq!(x.to_vec()?, [179_700.0; 3]);
         }
     }
+    // A number of 4 bytes takes 4.
+    let narrow = Tensor::<f32>::zeros(&stream, 3)?;
+    let sum = (0..600).fold(narrow.clone().expr(), |sum, i| sum + i as f32);
+    assert!(narrow.ptx(sum, 90)?.contains(".param .f32 a599"));
     Ok(())
 }
 
