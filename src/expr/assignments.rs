@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use primitives_host::Result;
 
+use super::describe::describe;
 use super::evaluate::{evaluate, launch, prepare};
-use super::graph::{Node, View, describe};
+use super::graph::{Node, View};
 use super::layout::nest::Nest;
 use super::layout::shape::Shape;
 use super::program::{Lowered, lower_fixed};

@@ -9,8 +9,9 @@ use primitives_host::{Error, ExpressionError, ExpressionErrorKind, Result, Strea
 
 use super::cpu::fold::FoldJob;
 use super::cpu::{Job, Memory, Placement};
+use super::describe::{describe, kernel_name};
 use super::gpu::Operands;
-use super::graph::{Kind, Node, View, arguments, describe};
+use super::graph::{Kind, Node, View, arguments};
 use super::layout::nest::Nest;
 use super::layout::overlap::{overlap, repeats};
 use super::layout::shape::{Layout, MAX_RANK, Shape};
@@ -43,7 +44,7 @@ pub(crate) fn evaluate(place: &'static Location<'static>, targets: &[&Arc<View>]
     }
     let (lowered, all) = (lower(roots), || roots.iter().collect::<Vec<_>>());
     let nest = prepare(place, targets, &lowered, &all)?;
-    launch(place, targets, &lowered, &nest, &|| describe(&all()).0.join("; "))
+    launch(place, targets, &lowered, &nest, &|| kernel_name(&all(), targets[0]))
 }
 
 /// Launches a checked program whose operands have the layouts of `nest`.
@@ -188,7 +189,7 @@ pub(crate) fn reduce(
     let Some(reduced) = reduced(place, target, shape, axes, spec, (root, &lowered))? else {
         return evaluate(place, &[target], &[of_nothing(spec)]);
     };
-    let text = || format!("{:?} of {}", spec.fold, describe(&[root]).0.join(""));
+    let text = || format!("{:?} of {}", spec.fold, kernel_name(&[root], target));
     #[cfg(feature = "cuda")]
     if target.stream.device().is_gpu() {
         return super::gpu::reduce(target, &lowered, &reduced, &text);

@@ -76,6 +76,7 @@ mod call;
 mod complex;
 mod contract;
 mod cpu;
+pub(crate) mod describe;
 pub(crate) mod dtype;
 pub(crate) mod evaluate;
 mod functions;

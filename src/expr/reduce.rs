@@ -340,7 +340,7 @@ impl<T: Scalar> ReductionExpr<T> {
 
 impl<T: Scalar> std::fmt::Debug for ReductionExpr<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (texts, operands) = super::graph::describe(&[&self.root]);
+        let (texts, operands) = super::describe::describe(&[&self.root]);
         write!(f, "{:?} of {} where {}", self.fold, texts.join(""), operands.join(", "))
     }
 }

@@ -10,9 +10,10 @@ use primitives_host::{Error, ExpressionError, ExpressionErrorKind, Result, Strea
 use super::memory::OperandStart;
 use super::operator::Operator;
 use super::value::{Mistake, Value};
+use crate::expr::describe::describe;
 use crate::expr::dtype::DType;
 use crate::expr::evaluate::{launch, overlaps};
-use crate::expr::graph::{Kind, Node, View, convert, describe};
+use crate::expr::graph::{Kind, Node, View, convert};
 use crate::expr::layout::nest::Nest;
 use crate::expr::layout::overlap::repeats;
 use crate::expr::layout::shape::{IntoShape, Layout, MAX_RANK, Shape};

@@ -1,8 +1,14 @@
 //! Texts of kernels and their launch arguments, for tests.
 
-use primitives_host::Result;
+use std::panic::Location;
+
+use primitives_host::{Device, Result};
 
 use super::{KernelForm, Operands};
+use crate::expr::Tensor;
+use crate::expr::describe::form;
+use crate::expr::evaluate::prepare;
+use crate::expr::program::lower;
 
 /// The text of a kernel, and its launch arguments.
 pub(crate) struct KernelText {
@@ -29,4 +35,19 @@ impl Operands<'_> {
             tiled: variant.row.is_some(),
         })
     }
+}
+
+/// The scalars of a launch are no part of the kernel, and the first launch names it.
+#[test]
+fn a_kernel_has_no_scalars_in_its_name() -> Result<()> {
+    let stream = Device::emulator().stream()?;
+    let (x, y) = (Tensor::from_slice(&stream, 3, &[1i32, 2, 3])?, Tensor::<i32>::zeros(&stream, 3)?);
+    let named = |by: i32| -> Result<&'static str> {
+        let root = (&x * by).node;
+        let (lowered, targets) = (lower([&root]), [&y.view]);
+        let nest = prepare(Location::caller(), &targets, &lowered, &|| vec![&root])?;
+        Ok(Operands::new(&targets, &lowered, &nest).ready(&|| form(&[&root]))?.info.name())
+    };
+    assert_eq!([named(1234)?, named(5678)?], ["x0 * s"; 2]);
+    Ok(())
 }

@@ -9,9 +9,10 @@ use primitives_host::ExpressionErrorKind;
 
 use super::neighbour::{Rule, Shift};
 use super::weighted::{Taps, converted};
+use crate::expr::describe::describe;
 use crate::expr::dtype::Scalar;
 use crate::expr::graph::{
-    Expr, Frame, Inside, Kind, Math, Node, Op, Operand, View, arguments, constant, describe, node, rewritten, scalar,
+    Expr, Frame, Inside, Kind, Math, Node, Op, Operand, View, arguments, constant, node, rewritten, scalar,
     with_arguments,
 };
 use crate::expr::layout::shape::{Layout, MAX_RANK, Shape};

@@ -12,9 +12,10 @@ use super::packed::packed;
 use super::slices::repeats_rows;
 use super::steps;
 use super::view::{Rows, SplitView, row_elements};
+use crate::expr::describe::kernel_name;
 use crate::expr::dtype::DType;
 use crate::expr::evaluate::{launch, mistake, overlaps, prepare};
-use crate::expr::graph::{Kind, Node, Op, View, arguments, describe, function_of_two, node, rewritten, with_arguments};
+use crate::expr::graph::{Kind, Node, Op, View, arguments, function_of_two, node, rewritten, with_arguments};
 use crate::expr::layout::nest::Nest;
 use crate::expr::layout::shape::{Layout, Shape};
 use crate::expr::program::{Lowered, lower};
@@ -25,7 +26,7 @@ pub(super) fn assign(place: &'static Location<'static>, target: &Arc<SplitView>,
         return steps::assign(place, target, root, count);
     }
     let mut rooms = Rooms::default();
-    Pass::new(place, target, root, root, &mut rooms)?.run(&|| describe(&[root]).0.join("; "))
+    Pass::new(place, target, root, root, &mut rooms)?.run(&[root])
 }
 
 /// An expression that is computed into a split tensor. It is checked and prepared once, and can run again and again, as long as the call
@@ -78,19 +79,20 @@ impl Pass {
         Ok(Self { place, target, value, root, copies, halos, gathers, kernels })
     }
 
-    /// Enqueues the copies and the kernels. They have this name.
-    pub(super) fn run(&mut self, name: &dyn Fn() -> String) -> Result<()> {
+    /// Enqueues the copies and the kernels. They have the name of this expression.
+    pub(super) fn run(&mut self, named: &[&Arc<Node>]) -> Result<()> {
         let (place, Self { target, value, root, copies, halos, gathers, kernels, .. }) = (self.place, self);
         for copy in copies {
-            copy.run(name)?;
+            copy.run(named)?;
         }
         halos.bring(place)?;
         if !gathers.is_empty() {
             gathers.bring(place, &target.shape, target.rows(), halos)?;
             *kernels = kernels_of(place, target, [value, root], Brought { halos, gathers })?;
         }
+        let name = || kernel_name(named, &target.shards[0]);
         for (device, lowered, nest) in kernels {
-            launch(place, &[&target.shards[*device]], lowered, nest, name)?;
+            launch(place, &[&target.shards[*device]], lowered, nest, &name)?;
         }
         Ok(())
     }

@@ -15,9 +15,10 @@ use super::copy::copy;
 use super::halo::Halos;
 use super::view::{Rows, SplitView, row_elements, with_rows};
 use crate::algorithms::{Gather, Scatter};
+use crate::expr::describe::kernel_name;
 use crate::expr::dtype::{DType, Scalar, with_type};
 use crate::expr::evaluate::{launch, mistake, prepare};
-use crate::expr::graph::{Arguments, Kind, Node, View, arguments, convert, describe, node, rewritten};
+use crate::expr::graph::{Arguments, Kind, Node, View, arguments, convert, node, rewritten};
 use crate::expr::layout::shape::Shape;
 use crate::expr::program::lower;
 use crate::expr::tensor::Tensor;
@@ -183,7 +184,7 @@ fn computed(place: &'static Location<'static>, stream: &Stream, shape: Shape, ro
     let target = with_type!(root.dtype, T => Tensor::<T>::uninit(stream, shape)?.view);
     let lowered = lower([&root]);
     let nest = prepare(place, &[&target], &lowered, &|| vec![&root])?;
-    launch(place, &[&target], &lowered, &nest, &|| describe(&[&root]).0.join("; "))?;
+    launch(place, &[&target], &lowered, &nest, &|| kernel_name(&[&root], &target))?;
     Ok(target)
 }
 

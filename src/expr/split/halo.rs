@@ -27,9 +27,10 @@ use super::assign::Reads;
 use super::beside::{Beside, inside_rows};
 use super::copy::copy;
 use super::view::{Rows, SplitView, row_elements, with_rows};
+use crate::expr::describe::kernel_name;
 use crate::expr::dtype::{DType, with_type};
 use crate::expr::evaluate::{launch, prepare};
-use crate::expr::graph::{Kind, Node, View, arguments, describe, node};
+use crate::expr::graph::{Kind, Node, View, arguments, node};
 use crate::expr::layout::nest::Nest;
 use crate::expr::layout::shape::{Layout, Shape};
 use crate::expr::neighbours::neighbour::{Rule, Spare};
@@ -195,7 +196,7 @@ impl Halos {
                     copy_elements(&source.view, one)?;
                 }
                 for Fill { to, value, prepared } in &piece.outside {
-                    launch(place, &[to], &prepared.0, &prepared.1, &|| describe(&[value]).0.join(""))?;
+                    launch(place, &[to], &prepared.0, &prepared.1, &|| kernel_name(&[value], to))?;
                 }
             }
         }

@@ -9,7 +9,7 @@ use super::assign::Pass;
 use super::halo::{Halo, Rooms};
 use super::view::{Rows, SplitView};
 use crate::expr::dtype::DType;
-use crate::expr::graph::{Kind, Node, arguments, describe, node, rewritten, with_arguments};
+use crate::expr::graph::{Kind, Node, arguments, node, rewritten, with_arguments};
 use crate::expr::layout::shape::Shape;
 
 /// Returns the same view if the rows of each device are contiguous, and a contiguous copy otherwise.
@@ -18,7 +18,7 @@ pub(super) fn contiguous(place: &'static Location<'static>, view: &Arc<SplitView
         return Ok(view.clone());
     }
     let (copy, mut pass) = copied(place, view)?;
-    pass.run(&|| describe(&[&rows_of(view)]).0.join(""))?;
+    pass.run(&[&rows_of(view)])?;
     Ok(copy)
 }
 

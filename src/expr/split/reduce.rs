@@ -14,9 +14,7 @@ use super::tensor::SplitTensor;
 use super::view::{Rows, row_elements, with_rows};
 use crate::expr::dtype::{DType, Scalar, with_type};
 use crate::expr::evaluate::{evaluate, mistake, of_nothing, reduce};
-use crate::expr::graph::{
-    Kind, Math, Node, Op, View, arguments, convert, describe, function, function_of_two, math, node,
-};
+use crate::expr::graph::{Kind, Math, Node, Op, View, arguments, convert, function, function_of_two, math, node};
 use crate::expr::layout::shape::{IntoShape, MAX_RANK, Shape};
 use crate::expr::program::lower;
 use crate::expr::reduce::{Finish, Fold, Over, ReductionExpr, Spec, axes_of, kept_of};
@@ -188,7 +186,7 @@ impl Plan {
     /// Fills the contiguous copies of views.
     fn pack(&mut self) -> Result<()> {
         let Self { root, copies, .. } = self;
-        copies.iter_mut().try_for_each(|copy| copy.run(&|| describe(&[root]).0.join("; ")))
+        copies.iter_mut().try_for_each(|copy| copy.run(&[root]))
     }
 
     /// Reduces the rows of a device into a tensor there.

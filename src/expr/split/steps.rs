@@ -18,7 +18,7 @@ use super::packed::{memory, rows_of};
 use super::view::{SplitView, with_rows};
 use crate::expr::dtype::with_type;
 use crate::expr::evaluate::{evaluate, mistake};
-use crate::expr::graph::{Frame, Kind, Node, describe};
+use crate::expr::graph::{Frame, Kind, Node};
 use crate::expr::layout::shape::MAX_RANK;
 use crate::expr::steps::passes::{between, check, element_of, memories, turns};
 use crate::expr::steps::stepped::{AnyView, Found, Refusal, part, with_leaves};
@@ -38,14 +38,13 @@ pub(super) fn assign(
     if !target.rows().are_those_of(stepped.state.rows()) {
         return Err(fail((ExpressionErrorKind::BadSplit, target.rows().differ_from(&stepped.state))));
     }
-    let name = || describe(&[root]).0.join("");
     let mut rooms = Rooms::default();
     if stepped.found.frame.is_some() {
         // Only the whole target shows whether it can be assigned to.
         Pass::new(place, target, &rows_of(&stepped.state), root, &mut rooms)?;
     }
     if count == 0 {
-        return Pass::new(place, target, &rows_of(&stepped.state), root, &mut rooms)?.run(&name);
+        return Pass::new(place, target, &rows_of(&stepped.state), root, &mut rooms)?.run(&[root]);
     }
     stepped.bring_others(place, target)?;
     // All mistakes are found before memory is taken for the passes.
@@ -54,7 +53,7 @@ pub(super) fn assign(
         return Ok(());
     }
     if count == 1 {
-        single.run(&name)?;
+        single.run(&[root])?;
         return stepped.copy_around(place, target);
     }
     drop(single);
@@ -82,7 +81,7 @@ pub(super) fn assign(
         stepped.copy_around(place, memory)?;
     }
     for pass in order {
-        made[pass as usize].run(&name)?;
+        made[pass as usize].run(&[root])?;
     }
     if !free {
         stepped.copy_around(place, target)?;

@@ -8,10 +8,11 @@ use primitives_host::{ExpressionErrorKind, Result};
 
 use super::stepped::{AnyView, Refusal, Stepped};
 use super::tile::{StepsTile, Tiling};
+use crate::expr::describe::kernel_name;
 use crate::expr::dtype::with_type;
 use crate::expr::evaluate::{CpuPass, launch, mistake, overlaps, prepare, run_on_cpu};
 use crate::expr::gpu::Operands;
-use crate::expr::graph::{Frame, Kind, Node, View, arguments, describe, node};
+use crate::expr::graph::{Frame, Kind, Node, View, arguments, node};
 use crate::expr::layout::nest::Nest;
 use crate::expr::layout::shape::Layout;
 use crate::expr::program::{Lowered, lower, lower_fixed};
@@ -126,7 +127,7 @@ impl Schedule {
         }
         let Making { passes, mut order, first, .. } = making;
         order.retain(|&pass| passes[pass as usize].has_elements());
-        let text = describe(&[root]).0.join("");
+        let text = kernel_name(&[root], target);
         let (order, first) = (order.into(), first.unwrap_or(0) as usize);
         Ok(Self { place, passes, order, first, text, turn: Mutex::new(()) })
     }
