@@ -23,8 +23,8 @@ algorithm! {
 /// `sorted` must ascend. It may contain equal items. Floats are compared with `<`, so a query that is NaN gives 0. `positions` may be
 /// longer than the queries: the rest of it stays as it is.
 ///
-/// Cost: one launch, with one thread for each query. A thread takes as many steps as the number of items has binary digits. If the queries
-/// ascend too, they find most of what they read in a cache. No temporary memory.
+/// Cost: one launch, with one thread for each query. A thread takes as many steps as the number of items has binary digits, the first five
+/// of them among items that its warp has read. If the queries ascend too, they find most of what they read in a cache. No temporary memory.
 ///
 /// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::lower_bound<f32, Counting<f32>>);`.
 ///

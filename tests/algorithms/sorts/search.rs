@@ -2,7 +2,8 @@
 
 use kernel_primitives::Result;
 use kernel_primitives::algorithms::{lower_bound, upper_bound};
-use kernel_primitives::input::counting;
+use kernel_primitives::input::{Span, counting};
+use kernel_primitives::kernels::device::search_tiles;
 
 use crate::support::{stream, values};
 use crate::{at, in_order};
@@ -48,7 +49,7 @@ fn inputs_of_any_length_are_searched_on_any_boundary() -> Result<()> {
     let queries: Vec<u32> = (0..700).collect();
     let (x, q) = (stream.buffer_from(&sorted)?, stream.buffer_from(&queries)?);
     for skip in 0..5 {
-        for len in [0, 1, 3, 4, 5, 63, 64, 65, 990] {
+        for len in [0, 1, 3, 4, 5, 63, 64, 65, 127, 128, 129, 159, 160, 161, 990] {
             let part = &sorted[skip..skip + len];
             let mut positions = stream.buffer_zeroed::<u64>(queries.len())?;
             lower_bound(&stream, x.slice(skip..skip + len)?, &q, &mut positions)?;
@@ -71,6 +72,30 @@ fn nan_is_before_all_and_behind_all() -> Result<()> {
     assert_eq!(position.to_vec()?, [0]);
     upper_bound(&stream, &x, &q, &mut position)?;
     assert_eq!(position.to_vec()?, [3]);
+    let many = stream.buffer_from(&(0..1000).map(|i| i as f32).collect::<Vec<_>>())?;
+    lower_bound(&stream, &many, &q, &mut position)?;
+    assert_eq!(position.to_vec()?, [0]);
+    upper_bound(&stream, &many, &q, &mut position)?;
+    assert_eq!(position.to_vec()?, [1000]);
+    Ok(())
+}
+
+/// Blocks of any shape search, with fewer threads than queries and with more, and with warps that lack lanes.
+#[test]
+fn blocks_of_any_shape_search() -> Result<()> {
+    let stream = stream()?;
+    let sorted: Vec<u32> = (0..1000).map(|i| i / 3 * 2).collect();
+    let x = stream.buffer_from(&sorted)?;
+    for count in [1, 31, 33, 200] {
+        let queries: Vec<u32> = (0..count).map(|i| i * 7 % 690).collect();
+        let expected: Vec<u64> = queries.iter().map(|q| sorted.partition_point(|item| item <= q) as u64).collect();
+        let q = stream.buffer_from(&queries)?;
+        for dims in [(1, 1), (1, 32), (2, 33), (3, 20), (1, 96), (4, 100), (20, 64)] {
+            let mut positions = stream.buffer_zeroed::<u64>(queries.len())?;
+            search_tiles::<Span<u32>, Span<u32>, true>::launch(&stream, dims, &x, &q, &mut positions)?;
+            assert!(positions.to_vec()? == expected, "{count}, {dims:?}");
+        }
+    }
     Ok(())
 }
 
