@@ -223,9 +223,18 @@ fn sweep<K: SortKey, V: Element, const N: usize>(
     // SAFETY: written before the barrier, and not again.
     let to = |digit: u32, place: usize| unsafe { starts.load(digit as usize) }.wrapping_add(place as u64) as usize;
     let place = |i: usize| i * SORT_THREADS + thread;
+    // All of a thread's values are on their way at once.
+    let load_values = |values: &Option<(Global<'_, V>, &mut GlobalMut<'_, V>)>| {
+        let mut value = [V::ZERO; N];
+        if let Some((values, _)) = values {
+            load_warp_striped(cx, &mut value, values.slice(first..first + len));
+        }
+        value
+    };
     if len < tile_items || const { is_large(size_of::<V>()) } {
         // What has the same digit, in this tile and all others, goes to its own part of `out`, in the order of the keys that were counted.
-        for i in 0..N {
+        let value = if const { is_large(size_of::<V>()) } { [V::ZERO; N] } else { load_values(&values) };
+        for (i, &value) in value.iter().enumerate() {
             // With a value, it is the thread's own key, and not the one that is at the thread's place among the sorted keys.
             let own = (thread / 32 * N + i) * 32 + thread % 32;
             let (own, place) = if values.is_some() { (own, places.get(i) as usize) } else { (place(i), place(i)) };
@@ -236,18 +245,15 @@ fn sweep<K: SortKey, V: Element, const N: usize>(
                     let to = to(digit.of(key), place);
                     out.write(to, key);
                     if let Some((values, out)) = &mut values {
-                        out.write(to, values[first + own]);
+                        out.write(to, if const { is_large(size_of::<V>()) } { values[first + own] } else { value });
                     }
                 }
             }
         }
         return;
     }
-    // The values are on their way while the keys are written.
-    let mut value = [V::ZERO; N];
-    if let Some((values, _)) = &values {
-        load_warp_striped(cx, &mut value, values.slice(first..first + len));
-    }
+    // They arrive while the keys are written.
+    let value = load_values(&values);
     // Item by item, neighbouring warps write neighbouring parts of `out` at about the same time. If each warp read all its items before it
     // wrote them, a pass of 2^28 keys would take 7 to 10 percent longer on an H200.
     let one_by_one = || {
