@@ -57,7 +57,7 @@ const CHOICES: &[(&str, &[(usize, &str)])] = &[
     ("src/algorithms/fourier/block.rs", &[(3, COMPILER)]),
     ("src/algorithms/fourier/mod.rs", &[(12, ONE_SIDE)]),
     ("src/algorithms/mod.rs", &[(6, ONE_SIDE)]),
-    ("src/algorithms/sort/kernel/sweep.rs", &[(1, COMPILER)]),
+    ("src/algorithms/sort/kernel/placed.rs", &[(1, COMPILER)]),
     ("src/algorithms/sparse/mod.rs", &[(16, ONE_SIDE)]),
     ("src/algorithms/tile/mod.rs", &[(1, ARCHITECTURE)]),
     ("src/kernels/columns.rs", &[(1, ONE_SIDE)]),

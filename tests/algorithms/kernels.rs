@@ -445,6 +445,7 @@ instantiate!(
     kernel_primitives::algorithms::sort_pairs<u32, Sixteen>,
     kernel_primitives::algorithms::sort_pairs<u32, Flagged>,
     kernel_primitives::algorithms::sort_pairs<u32, [u32; 5]>,
+    kernel_primitives::algorithms::sort_pairs<u32, [u16; 9]>, kernel_primitives::algorithms::sort_pairs<u32, [u8; 21]>,
     kernel_primitives::algorithms::sort_pairs<u64, [u64; 64]>,
     kernel_primitives::algorithms::sort_pairs<u64, Sixteen>,
     kernel_primitives::algorithms::sort_by<[u64; 4], ByFirst>,

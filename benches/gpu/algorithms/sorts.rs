@@ -1,4 +1,4 @@
-//! Sorts, of random keys, of eight distinct ones, and of one.
+//! Sorts, of random keys, of eight distinct ones, and of one; and of a number of keys that is odd.
 
 use kernel_primitives::algorithms::{Run, sort_keys, sort_pairs};
 use kernel_primitives::functor::Less;
@@ -6,7 +6,7 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::{Buffer, Result};
 
 use super::inputs::{Item, Repeated, random};
-use super::{Bench, Case, EVERY, LARGE, MOST, SOME, differs};
+use super::{Bench, Case, EVERY, LARGE, MOST, SMALL, SOME, differs};
 
 pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
     macro_rules! keys {
@@ -36,13 +36,15 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
     pairs!("u64_u32", u64, "", SOME);
     pairs!("u32_u32", u32, "constant", LARGE);
     pairs!("u32_u32", u32, "few distinct", LARGE);
+    pairs!("u32_u32", u32, "odd length", SMALL);
+    pairs!("u64_u32", u64, "odd length", SMALL);
     Ok(())
 }
 
 /// The key of a number, as an input of this name has it.
 pub(super) fn key<K: Random>(input: &str, i: usize) -> K {
     match input {
-        "" => K::random(random(i)),
+        "" | "odd length" => K::random(random(i)),
         "constant" => K::of(7),
         "few distinct" => K::of((random(i) % 8) as i64),
         other => panic!("no input is called {other}"),

@@ -12,6 +12,7 @@ use kernel_primitives::view::SharedStorage;
 use kernel_primitives::warp::SortBits;
 
 mod count;
+mod placed;
 mod sweep;
 
 pub use count::{begin_digits, count_digits, count_digits_bytes};
@@ -35,17 +36,21 @@ const fn items(key: usize, value: usize) -> usize {
     }
 }
 
-/// The number of bytes of an item in shared memory: those of a key or a value. Values that are [too large](is_large) stay where they are
-/// until it is known where they go.
+/// The number of bytes of an item in shared memory: those of a key or a value. [Large](is_large) values stay where they are until it is
+/// known where they go. In their place, a tile has a [list](list_of) of two bytes beside each key, or four bytes after it.
 const fn larger(key: usize, value: usize) -> usize {
-    let value = if is_large(value) { size_of::<u32>() } else { value };
+    let (key, value) = if is_large(value) { (key + size_of::<u16>(), size_of::<u32>()) } else { (key, value) };
     if key > value { key } else { value }
 }
 
-/// Whether values of this size are read and written once, by each thread for itself. As a value has half a sector or more, it does not
-/// matter much that neighbouring threads write them to places far from each other.
+/// Whether values of this size are read and written once, by several threads each.
 const fn is_large(value: usize) -> bool {
     value > 16
+}
+
+/// Where a tile with large values lists, for each place, which of its keys came there.
+const fn list_of(key: usize, value: usize) -> usize {
+    OF_ITEMS + sort_tile_items(key, value) * key
 }
 
 /// The number of items of a tile of [`sort_tile`](struct@sort_tile) and [`sort_sweep`](struct@sort_sweep) whose keys and values have these
@@ -68,15 +73,15 @@ macro_rules! with_items {
 }
 use with_items;
 
-/// Works as `with_items` for the items of keys and values of these types, or for fewer if they are enough for `len` keys.
+/// Works as `with_items`, or for fewer items if they are enough for `len` keys.
 macro_rules! by_len {
-    ($len:expr, $k:ty, $v:ty, $f:ident $args:tt) => {
+    ($len:expr, $items:expr, $k:ty, $v:ty, $f:ident $args:tt) => {
         if $len <= SORT_THREADS * 2 {
             with_items!(2, $k, $v, $f $args)
-        } else if const { items(size_of::<$k>(), size_of::<$v>()) > 8 } && $len <= SORT_THREADS * 8 {
+        } else if const { $items > 8 } && $len <= SORT_THREADS * 8 {
             with_items!(8, $k, $v, $f $args)
         } else {
-            with_items!(items(size_of::<$k>(), size_of::<$v>()), $k, $v, $f $args)
+            with_items!($items, $k, $v, $f $args)
         }
     };
 }
@@ -86,9 +91,9 @@ type Nothing = [u8; 0];
 
 /// The places of what a tile has in shared memory: for each digit where its keys go, and where those of all tiles begin; the number of the
 /// tile; its items.
-const BEGINS: usize = DIGITS * size_of::<u64>();
-const TICKET: usize = 2 * BEGINS;
-const ITEMS: usize = TICKET + 16;
+const OF_BEGINS: usize = DIGITS * size_of::<u64>();
+const OF_TICKET: usize = 2 * OF_BEGINS;
+const OF_ITEMS: usize = OF_TICKET + 16;
 
 /// The shared memory of a tile. The values come to the place of the keys, after them.
 pub struct SortTileStorage<K, V>(PhantomData<(K, V)>);
@@ -97,7 +102,7 @@ pub struct SortTileStorage<K, V>(PhantomData<(K, V)>);
 unsafe impl<K: SortKey, V: Element> SharedStorage for SortTileStorage<K, V> {
     const BYTES: usize = {
         let (key, value) = (size_of::<K>(), size_of::<V>());
-        (ITEMS + sort_tile_items(key, value) * larger(key, value)).next_multiple_of(16)
+        (OF_ITEMS + sort_tile_items(key, value) * larger(key, value)).next_multiple_of(16)
     };
     const ALIGN: usize = 16;
 }
@@ -173,7 +178,13 @@ pub fn sort_tile<K: SortKey>(
 ) {
     let bits = (begin.min(K::SORT_BITS), end.min(K::SORT_BITS), turned);
     let none = None::<(fn(usize) -> Nothing, fn(usize, Nothing))>;
-    by_len!(keys.len(), K, Nothing, tile(cx, (keys, &mut out), none, bits, &mut ranks, &shared));
+    by_len!(
+        keys.len(),
+        items(size_of::<K>(), 0),
+        K,
+        Nothing,
+        tile(cx, (keys, &mut out), none, bits, &mut ranks, &shared)
+    );
 }
 
 /// Works as [`sort_tile`](struct@sort_tile), with a value for each key. A value goes to the place of its key.
@@ -197,11 +208,23 @@ pub fn sort_tile_pairs<K: SortKey, V: Element>(
         // SAFETY: each thread writes elements of its own, here and below.
         let write = |at: usize, place: u32| unsafe { values_out.write(at, values[place as usize]) };
         let ends = Some((|at: usize| at as u32, write));
-        by_len!(keys.len(), K, u32, tile(cx, (keys, &mut out), ends, bits, &mut ranks, &shared));
+        by_len!(
+            keys.len(),
+            items(size_of::<K>(), size_of::<V>()),
+            K,
+            u32,
+            tile(cx, (keys, &mut out), ends, bits, &mut ranks, &shared)
+        );
     } else {
         // SAFETY: as above.
         let ends = Some((|at: usize| values[at], |at: usize, value: V| unsafe { values_out.write(at, value) }));
-        by_len!(keys.len(), K, V, tile(cx, (keys, &mut out), ends, bits, &mut ranks, &shared));
+        by_len!(
+            keys.len(),
+            items(size_of::<K>(), size_of::<V>()),
+            K,
+            V,
+            tile(cx, (keys, &mut out), ends, bits, &mut ranks, &shared)
+        );
     }
 }
 
@@ -216,8 +239,8 @@ fn tile<K: SortKey, V: Element, const N: usize>(
     shared: &Shared<'_, impl SharedStorage>,
 ) {
     cx.require_at_most(keys.len(), SORT_THREADS * N);
-    let by_key = shared.array::<K>(ITEMS, SORT_THREADS * N);
-    let by_value = shared.array::<V>(ITEMS, SORT_THREADS * N);
+    let by_key = shared.array::<K>(OF_ITEMS, SORT_THREADS * N);
+    let by_value = shared.array::<V>(OF_ITEMS, SORT_THREADS * N);
     let thread = cx.thread_rank() as usize;
     let warp_striped = thread / 32 * 32 * N + thread % 32;
 

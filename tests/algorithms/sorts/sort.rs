@@ -1,5 +1,6 @@
 //! Tests sorts of whole buffers against the standard library's sorts.
 
+use std::array;
 use std::cmp::Reverse;
 
 use kernel_primitives::algorithms::{Run, Workspace, sort_keys, sort_keys_by_bits, sort_pairs, sort_pairs_by_bits};
@@ -145,7 +146,7 @@ fn every_type_of_key_is_sorted_either_way() -> Result<()> {
 #[test]
 fn values_are_any_elements() -> Result<()> {
     let stream = stream()?;
-    for len in [100, TILE + 100] {
+    for len in [100, 2 * TILE + 100] {
         let x: Vec<u32> = keys(len, 2);
         let expected = sorted_by(&x, 0..32, false);
         let from = stream.buffer_from(&x)?;
@@ -164,6 +165,8 @@ fn values_are_any_elements() -> Result<()> {
             crate::support::values::<Sixteen>(len, 1);
             crate::support::values::<Flagged>(len, 2);
             (0..len as u32).map(|i| [i, i + 1, i + 2, i + 3, i + 4]).collect::<Vec<_>>();
+            (0..len as u32).map(|i| array::from_fn(|k| (i >> k) as u16)).collect::<Vec<[u16; 9]>>();
+            (0..len as u32).map(|i| array::from_fn(|k| (i >> k) as u8)).collect::<Vec<[u8; 21]>>();
         }
     }
     Ok(())
@@ -175,7 +178,7 @@ fn values_of_half_a_kibibyte_follow_their_keys() -> Result<()> {
     for len in [9, 1100, 4500, 2 * sort_tile_items(8, 512) + 7] {
         let x: Vec<u64> = keys(len, 2).into_iter().map(|x| (x as u64) << 20).collect();
         let expected = sorted_by(&x, 0..64, true);
-        let values: Vec<[u64; 64]> = (0..len as u64).map(|i| std::array::from_fn(|k| i << 8 | k as u64)).collect();
+        let values: Vec<[u64; 64]> = (0..len as u64).map(|i| array::from_fn(|k| i << 8 | k as u64)).collect();
         let (mut out, mut values_out) = (stream.buffer_zeroed(len)?, stream.buffer_zeroed(len)?);
         let (from, along) = (stream.buffer_from(&x)?, stream.buffer_from(&values)?);
         sort_pairs(&stream, &from, &along, &mut out, &mut values_out, Greater)?;

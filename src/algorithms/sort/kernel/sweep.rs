@@ -2,9 +2,10 @@
 
 use kernel_primitives::prelude::*;
 
+use super::placed::{Packed, Placed};
 use super::{
-    BEGINS, DIGITS, Digit, ITEMS, Nothing, SORT_THREADS, SortTileStorage, TICKET, is_large, items, read_keys, scatter,
-    with_items,
+    DIGITS, Digit, Nothing, OF_BEGINS, OF_ITEMS, OF_TICKET, SORT_THREADS, SortTileStorage, is_large, items, list_of,
+    read_keys, scatter, with_items,
 };
 
 /// The parameters of one launch of a pass.
@@ -120,7 +121,7 @@ const UPTO_TILE: u32 = 2 << 30;
 fn sweep<K: SortKey, V: Element, const N: usize>(
     cx: Block<'_>,
     (keys, out): (Global<'_, K>, &mut GlobalMut<'_, K>),
-    mut values: Option<(Global<'_, V>, &mut GlobalMut<'_, V>)>,
+    values: Option<(Global<'_, V>, &mut GlobalMut<'_, V>)>,
     memory: Memory<'_, '_>,
     (pass, own_ticket): (SortPass, impl FnOnce() -> u32),
     ranks: &mut Shared<'_, RadixRankStorage<SORT_THREADS>>,
@@ -128,25 +129,28 @@ fn sweep<K: SortKey, V: Element, const N: usize>(
 ) {
     let tile_items = const { SORT_THREADS * N };
     let starts = shared.array::<u64>(0, DIGITS);
-    let digit_begins = shared.array::<u64>(BEGINS, DIGITS);
-    let by_key = shared.array::<K>(ITEMS, tile_items);
-    let ticket = shared.array::<u32>(TICKET, 1);
+    let digit_begins = shared.array::<u64>(OF_BEGINS, DIGITS);
+    let by_key = shared.array::<K>(OF_ITEMS, tile_items);
+    let ticket = shared.array::<u32>(OF_TICKET, 2);
     let thread = cx.thread_rank() as usize;
     cx.require_at_most(keys.len(), out.len());
     // Blocks take their tiles in the order in which they run, so no block waits for one that does not run yet.
     let own_ticket = own_ticket();
     if thread == 0 {
+        let len = keys.len().saturating_sub(own_ticket as usize * tile_items).min(tile_items);
         // SAFETY: written by one thread, before the barrier.
-        unsafe { ticket.store(0, own_ticket) };
+        unsafe {
+            ticket.store(0, own_ticket);
+            ticket.store(1, len as u32);
+        }
     }
     cx.barrier();
-    // Returns the tile, the place of its first key in the portion, and the number of its keys. It is computed again each time, because
+    // Returns the tile, the place of its first key in the portion, and the number of its keys. They are read again each time, because
     // registers are few.
     let position = || {
         // SAFETY: written before the barrier, and not again.
-        let tile = unsafe { ticket.load(0) };
-        let first = tile as usize * tile_items;
-        (tile, first, keys.len().saturating_sub(first).min(tile_items))
+        let (tile, len) = unsafe { (ticket.load(0), ticket.load(1)) };
+        (tile, tile as usize * tile_items, len as usize)
     };
     let begins = |row: usize| memory.begins.at(pass.begins as usize + row * DIGITS + thread);
     let state = |tile: u32| memory.states.at((pass.half_of(pass.launch) + tile) as usize * DIGITS + thread);
@@ -174,6 +178,13 @@ fn sweep<K: SortKey, V: Element, const N: usize>(
     });
     // SAFETY: ranks are a permutation, and the barrier below is between this and the reads.
     unsafe { scatter(by_key, &ranked.places, &key) };
+    if const { is_large(size_of::<V>()) } {
+        let own = core::array::from_fn(|i| ((thread / 32 * N + i) * 32 + thread % 32) as u16);
+        // SAFETY: as above.
+        unsafe {
+            scatter(shared.array(const { list_of(size_of::<K>(), size_of::<V>()) }, tile_items), &ranked.places, &own)
+        };
+    }
     // Until the values follow, the places take half the registers.
     let mut places = Packed::<16, N>::default();
     for (i, &place) in ranked.places.iter().enumerate() {
@@ -181,8 +192,8 @@ fn sweep<K: SortKey, V: Element, const N: usize>(
     }
     let (tile, ..) = position();
     if thread < DIGITS {
-        // The place in the tile is subtracted, so that the sum with a key's place is where the key goes. That is inside of `out` for a whole
-        // tile, wherever this digit's keys are to begin. The look at the tiles before ends this thread if there was a fault on the stream.
+        // The place in the tile is subtracted, so that the sum with a key's place is where the key goes. That is inside of `out`, wherever
+        // this digit's keys are to begin. The look at the tiles before ends this thread if there was a fault on the stream.
         // SAFETY: this thread's digit, up to the barrier before the others look at it.
         unsafe { starts.store(thread, (ranked.start as u64).wrapping_neg()) };
         // Others wait for what follows the look at the tiles before: little is left to do then. Beside values no registers are left.
@@ -200,13 +211,18 @@ fn sweep<K: SortKey, V: Element, const N: usize>(
             state(tile).store(UPTO_TILE | (before + ranked.count));
         }
         let begin = if values.is_none() { early } else { begin() } + before as u64;
-        let end = begin + ranked.count as u64;
-        // Keys may have been written since they were counted. After a fault the rest of the block goes on, with a place inside. What
-        // is after the end of a partial tile counts too, and is not written: each write has its own check there.
-        let is_inside = end <= out.len() as u64 || position().2 < tile_items;
+        // SAFETY: as above.
+        let less_start = unsafe { starts.load(thread) };
+        // What is after the end of a partial tile comes last in it, and is not written.
+        let (_, _, len) = position();
+        let start = less_start.wrapping_neg() as u32;
+        let inside = |place: u32| place.min(len as u32);
+        let end = begin + (inside(start + ranked.count) - inside(start)) as u64;
+        // Keys may have been written since they were counted. After a fault the rest of the block goes on, with a place inside.
+        let is_inside = end <= out.len() as u64;
         if is_inside {
             // SAFETY: as above.
-            unsafe { starts.store(thread, starts.load(thread).wrapping_add(begin)) };
+            unsafe { starts.store(thread, less_start.wrapping_add(begin)) };
         }
         if tile + 1 == pass.tiles {
             begins(1).store(end);
@@ -220,94 +236,14 @@ fn sweep<K: SortKey, V: Element, const N: usize>(
     // Beside values there is no register for it.
     let digit = if values.is_none() { digit().hidden(cx) } else { digit() };
     let (_, first, len) = position();
-    // SAFETY: written before the barrier, and not again.
-    let to = |digit: u32, place: usize| unsafe { starts.load(digit as usize) }.wrapping_add(place as u64) as usize;
-    let place = |i: usize| i * SORT_THREADS + thread;
-    // All of a thread's values are on their way at once.
-    let load_values = |values: &Option<(Global<'_, V>, &mut GlobalMut<'_, V>)>| {
-        let mut value = [V::ZERO; N];
-        if let Some((values, _)) = values {
-            load_warp_striped(cx, &mut value, values.slice(first..first + len));
+    let placed = Placed { cx, first, digit, starts, ticket, by_key, shared, places };
+    // SAFETY: all of it was written before the barrier. There are as many values as keys, and `out` has all that `starts` leads to.
+    unsafe {
+        if len == tile_items {
+            placed.write::<true>(out, values);
+        } else {
+            placed.write::<false>(out, values);
         }
-        value
-    };
-    if len < tile_items || const { is_large(size_of::<V>()) } {
-        // What has the same digit, in this tile and all others, goes to its own part of `out`, in the order of the keys that were counted.
-        let value = if const { is_large(size_of::<V>()) } { [V::ZERO; N] } else { load_values(&values) };
-        for (i, &value) in value.iter().enumerate() {
-            // With a value, it is the thread's own key, and not the one that is at the thread's place among the sorted keys.
-            let own = (thread / 32 * N + i) * 32 + thread % 32;
-            let (own, place) = if values.is_some() { (own, places.get(i) as usize) } else { (place(i), place(i)) };
-            if own < len {
-                // SAFETY: written before the barrier; places of the tile's keys come before those of the keys after its end.
-                unsafe {
-                    let key = by_key.load(place);
-                    let to = to(digit.of(key), place);
-                    out.write(to, key);
-                    if let Some((values, out)) = &mut values {
-                        out.write(to, if const { is_large(size_of::<V>()) } { values[first + own] } else { value });
-                    }
-                }
-            }
-        }
-        return;
-    }
-    // They arrive while the keys are written.
-    let value = load_values(&values);
-    // Item by item, neighbouring warps write neighbouring parts of `out` at about the same time. If each warp read all its items before it
-    // wrote them, a pass of 2^28 keys would take 7 to 10 percent longer on an H200.
-    let one_by_one = || {
-        if cfg!(target_arch = "nvptx64") {
-            cx.sync_warp(FULL_MASK);
-        }
-    };
-    let mut digits = Packed::<8, N>::default();
-    for i in 0..N {
-        // SAFETY: written before the barrier. What has the same digit, in this tile and all others, goes to its own part of `out`;
-        // whatever was counted, of a whole tile each digit's first and last are inside.
-        unsafe {
-            let key = by_key.load(place(i));
-            out.write_unchecked(to(digit.of(key), place(i)), key);
-            digits.set(i, digit.of(key));
-        }
-        one_by_one();
-    }
-    let Some((_, out)) = values else { return };
-    let by_value = shared.array::<V>(ITEMS, tile_items);
-    cx.barrier();
-    for (i, &value) in value.iter().enumerate() {
-        // SAFETY: ranks are a permutation, and barriers stand between the reads of keys, this, and the reads below.
-        unsafe { by_value.store(places.get(i) as usize, value) };
-    }
-    cx.barrier();
-    for i in 0..N {
-        // SAFETY: as for the keys.
-        unsafe { out.write_unchecked(to(digits.get(i), place(i)), by_value.load(place(i))) };
-        one_by_one();
-    }
-}
-
-/// Numbers of `BITS` bits, of which a register keeps several.
-struct Packed<const BITS: usize, const N: usize>([u32; N]);
-
-impl<const BITS: usize, const N: usize> Default for Packed<BITS, N> {
-    fn default() -> Self {
-        Self([0; N])
-    }
-}
-
-impl<const BITS: usize, const N: usize> Packed<BITS, N> {
-    const EACH: usize = 32 / BITS;
-
-    /// Sets a number that is 0.
-    #[inline(always)]
-    fn set(&mut self, i: usize, number: u32) {
-        self.0[i / Self::EACH] |= number << (i % Self::EACH * BITS);
-    }
-
-    #[inline(always)]
-    fn get(&self, i: usize) -> u32 {
-        self.0[i / Self::EACH] >> (i % Self::EACH * BITS) & (u32::MAX >> (32 - BITS))
     }
 }
 
