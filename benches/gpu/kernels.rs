@@ -3,3 +3,4 @@
 pub mod block;
 pub mod block_sort;
 pub mod fourier;
+pub mod orders;

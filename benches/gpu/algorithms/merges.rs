@@ -7,6 +7,7 @@ use kernel_primitives::{Buffer, Result};
 use super::inputs::{Item, Repeated, random};
 use super::sorts::{Random, key};
 use super::{Bench, Case, LARGE, MOST, SOME, differs};
+use crate::kernels::orders::OwnOrder;
 
 pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
     bench.sort_keys::<u32>("sort_by", "u32", "", MOST, |run, x, out| sort_by(run, x, Less, out))?;
@@ -18,9 +19,16 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
     bench.sort_pairs::<u32>("sort_pairs_by", "u32_u32", "", SOME, |run, x, out| {
         sort_pairs_by(run, x.0, x.1, Less, out.0, out.1)
     })?;
-    bench.merge::<u32>("u32", MOST, |run, a, b, out| merge(run, a, b, Less, out))?;
-    bench.merge::<f32>("f32", SOME, |run, a, b, out| merge(run, a, b, Less, out))?;
-    bench.merge::<i64>("i64", SOME, |run, a, b, out| merge(run, a, b, Less, out))?;
+    const OWN: &str = "own order";
+    bench.sort_keys::<u32>("sort_by", "u32", OWN, MOST, |run, x, out| sort_by(run, x, OwnOrder, out))?;
+    bench.sort_keys::<i64>("sort_by", "i64", OWN, SOME, |run, x, out| sort_by(run, x, OwnOrder, out))?;
+    bench.sort_pairs::<u32>("sort_pairs_by", "u32_u32", OWN, SOME, |run, x, out| {
+        sort_pairs_by(run, x.0, x.1, OwnOrder, out.0, out.1)
+    })?;
+    bench.merge::<u32>("u32", "", MOST, |run, a, b, out| merge(run, a, b, Less, out))?;
+    bench.merge::<u32>("u32", OWN, SOME, |run, a, b, out| merge(run, a, b, OwnOrder, out))?;
+    bench.merge::<f32>("f32", "", SOME, |run, a, b, out| merge(run, a, b, Less, out))?;
+    bench.merge::<i64>("i64", "", SOME, |run, a, b, out| merge(run, a, b, Less, out))?;
     for (input, k, sizes) in [("", 100, MOST), ("k = 10", 10, LARGE), ("k = 1000", 1000, LARGE)] {
         bench.top_k::<f32>("f32", input, k, sizes, |run, x, out| top_k(run, x, k, Greater, out))?;
     }
@@ -34,11 +42,12 @@ impl Bench<'_> {
     fn merge<T: Item>(
         &mut self,
         types: &str,
+        input: &str,
         sizes: &[u32],
         ours: impl Fn(Run<'_>, &Buffer<T>, &Buffer<T>, &mut Buffer<T>) -> Result<()>,
     ) -> Result<()> {
         for log2 in self.sizes(sizes) {
-            let case = Case { algorithm: "merge", types, input: "", log2 };
+            let case = Case { algorithm: "merge", types, input, log2 };
             if !self.wants(case) {
                 continue;
             }

@@ -44,7 +44,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
 /// The key of a number, as an input of this name has it.
 pub(super) fn key<K: Random>(input: &str, i: usize) -> K {
     match input {
-        "" | "odd length" => K::random(random(i)),
+        "" | "odd length" | "own order" => K::random(random(i)),
         "constant" => K::of(7),
         "few distinct" => K::of((random(i) % 8) as i64),
         other => panic!("no input is called {other}"),
