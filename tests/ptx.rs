@@ -65,8 +65,8 @@ fn count(text: &str, instruction: &str) -> usize {
 /// Returns the beginnings of names of kernels that are exempt. The oldest architecture has half the threads, and there ptxas gives them
 /// half the registers. On the next one, rows of halves keep a place in local memory. Other kernels do so if PTX of an older architecture is
 /// assembled for them. An access has many items of one or two bytes. If each gets a place or a wide total beside it, they take more
-/// registers than there are. Keys of eight bytes take a few registers too many in merges of segments by ranks, and before sm_90 in sorts
-/// of pairs by digits. Lines of many numbers have 64 registers for each thread. Columns have 80, so that three blocks share a
+/// registers than there are. Keys of eight bytes take a few registers too many in merges of segments by ranks, and so do such values in
+/// reductions by key. Lines of many numbers have 64 registers for each thread. Columns have 80, so that three blocks share a
 /// multiprocessor. The oldest architecture keeps two more words, before its loop and after it.
 fn exemptions(sm: u32) -> Vec<String> {
     let names = SPILLING.iter().filter(|(archs, _)| archs.contains(&sm)).flat_map(|(_, names)| *names);
@@ -85,13 +85,12 @@ const SPILLING: &[(&[u32], &[&str])] = &[
             "reduce_higher_dim__f32_LastPass_MinOf_",
             "reduce_higher_dim__f32_MaxOf_",
             "reduce_higher_dim__f32_MinOf_",
-            "sort_sweep_pairs__u64_u8",
         ],
     ),
-    (&[75, 80, 86, 87, 89], &["sort_sweep_pairs__f64_"]),
+    (&[75, 80, 86, 87, 89], &["reduce_by_key_tiles__Span_u32_Span_i64_", "reduce_by_key_tiles__Span_u32_Span_u64_"]),
     (&[75, 80], &["reduce_higher_dim__f32_FirstPass_L2_", "reduce_higher_dim__f32_L2_"]),
     (&[75, 86, 87, 89, 90], &["scan_pipeline__Span_i8_M"]),
-    (&[80], &["layer_norm_rows__f16_8_8", "sort_sweep_pairs__u64_"]),
+    (&[80], &["layer_norm_rows__f16_8_8"]),
     (&[80, 120], &["layer_norm_rows__bf16_8_8"]),
     (&[86, 87, 89], &["scan_pipeline__Span_f64_", "scan_pipeline__Span_i64_", "scan_pipeline__Span_u64_"]),
     (&[90], &["scan_pipeline__Span_u8_M"]),
@@ -99,6 +98,7 @@ const SPILLING: &[(&[u32], &[&str])] = &[
         &[120],
         &[
             "csr_tiles__f32_Span_f32_u32_PlusTimes_Axpby_f32",
+            "reduce_by_key_tiles__Span_u64_Span_f64_",
             "reduce_higher_dim__",
             "reduce_tiles__Span_i16_M",
             "reduce_tiles__Span_u16_M",
@@ -108,7 +108,6 @@ const SPILLING: &[(&[u32], &[&str])] = &[
             "segment_merge_ranks__u64_",
             "segment_merge_tiles__",
             "segment_merge_tiles_pairs__u32_u32_",
-            "sort_sweep__",
             "sort_sweep_pairs__",
         ],
     ),
@@ -119,8 +118,8 @@ fn exemptions_of_sizes() -> Vec<String> {
     [
         ("reduce_tiles__Span_", &["i8_", "u8_", "i16_Arg", "u16_Arg", "f16_Arg", "bf16_Arg"][..]),
         ("segment_tiles__Span_", &["i8_", "u8_"]),
-        ("segment_merge_ranks__", &["f64_"]),
-        ("segment_merge_ranks_pairs__", &["f64_"]),
+        ("reduce_by_key_tiles__Span_u32_Span_", &["f64_M"]),
+        ("segment_merge_ranks", &["__f64_", "_pairs__f64_"]),
         ("scan_tiles__Span_", &["i8_M", "u8_M"]),
         (
             "fft_lines__f32_Span_",

@@ -32,7 +32,7 @@ algorithm! {
 ///
 /// Cost: one kernel reads the keys and values once, writes the results once, and chains the tiles of its blocks ([`grid`](crate::grid)).
 /// The chain is cleared first, unless a [`Workspace`](crate::algorithms::Workspace) has room for it, or there is a single tile, which needs
-/// no chain. Temporary memory: for each tile 16 bytes, and another 8 bytes for each 4 bytes of a value. A tile has some 50 KB of values, or
+/// no chain. Temporary memory: for each tile 16 bytes, and another 8 bytes for each 4 bytes of a value. A tile has some 30 KB of values, or
 /// of keys if these are larger than values; it is smaller if there are few items.
 ///
 /// Ready for keys of `i32`, `i64`, `u32` and `u64` and numbers with `Add`; with `Min` and `Max` for keys of `i32` and `u32`. For others,
@@ -89,6 +89,7 @@ where
     check_output("reduce_by_key", "count", count.len(), 1)?;
     let at_a_time = run.tuning(Parameter::ReduceByKeyTiles, size_of::<K::Item>())?;
     let tiles = device::ReduceByKeyStorage::<K, V>::tiles(len, at_a_time);
+    let is_crowded = len.div_ceil(tiles.tile) <= at_a_time;
     let tile = (tiles.tile, device::STAGE_THREADS);
     chained::<Segmented<V::Item>>(run, len, tile, |stream, dims, chain, launch| {
         device::reduce_by_key_tiles::launch_entry(
@@ -103,6 +104,7 @@ where
             chain,
             launch,
             tiles.vectors,
+            is_crowded.into(),
             op,
         )
     })

@@ -11,18 +11,22 @@ use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
 
 use crate::algorithms::tile::by_vector;
-use crate::algorithms::tile::runs::{Heads, LIST, Marks, RUN_BYTES, RunTile, RunTiles, mark, stage};
+use crate::algorithms::tile::runs::{Heads, Marks, RunTile, RunTiles, list_of, mark, stage};
 use crate::algorithms::tile::staged::STAGE_THREADS;
 use crate::algorithms::tile::staged::STAGE_WARPS;
 use crate::algorithms::tile::warps::{WarpStorage, any_item};
 
-/// The number of vectors of keys of a thread that are in flight at a time.
-const AHEAD: usize = 9;
+/// The bytes of a block's shared memory for the values of a tile and its bits. A multiprocessor of an H200 has six such blocks, so that
+/// some read while others wait or write. With four blocks, whose tiles are larger, 2^28 items take an eighth longer.
+const TILE_BYTES: usize = 35_200;
+
+/// The number of runs that a lane writes together.
+const TOGETHER: usize = 6;
 
 /// Returns an odd number of vectors of `bytes` bytes for each thread, at most 51, for which a block has memory.
 const fn odd_vectors(bytes: usize) -> usize {
     let mut vectors = 51;
-    while vectors > 1 && STAGE_THREADS * vectors * bytes > RUN_BYTES {
+    while vectors > 1 && STAGE_THREADS * vectors * bytes > TILE_BYTES {
         vectors -= 2;
     }
     vectors
@@ -71,7 +75,7 @@ impl<K: Source, V: Source> ReduceByKeyStorage<K, V> {
 
 // SAFETY: uninitialised elements.
 unsafe impl<K: Source, V: Source> SharedStorage for ReduceByKeyStorage<K, V> {
-    const BYTES: usize = Self::OF_LIST + LIST * 2;
+    const BYTES: usize = Self::OF_LIST + list_of(TOGETHER) * 2;
     const ALIGN: usize = 16;
 }
 
@@ -80,8 +84,8 @@ unsafe impl<K: Source, V: Source> SharedStorage for ReduceByKeyStorage<K, V> {
 /// The kernel of [`algorithms::reduce_by_key`](kernel_primitives::algorithms::reduce_by_key). For each run of equal keys, the first key
 /// goes to `out_keys`, and its values, combined by `op` in order, go to `out_values`. The number of runs goes to `count`. Each block has
 /// one tile, with `vectors` vectors for each thread ([`ReduceByKeyStorage::tiles`]). `chain` has the memory of a [`Chain`] of all tiles of
-/// the epoch `epoch`, or is empty if there is one tile.
-#[kernel(launch(pub(crate)), threads(STAGE_THREADS), one_dimensional, min_blocks(4))]
+/// the epoch `epoch`, or is empty if there is one tile. If `is_crowded` is not 0, all blocks run at once.
+#[kernel(launch(pub(crate)), threads(STAGE_THREADS), one_dimensional, min_blocks(6))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn reduce_by_key_tiles<K, V, R>(
     cx: Block,
@@ -93,6 +97,7 @@ pub fn reduce_by_key_tiles<K, V, R>(
     chain: GlobalMut<u64, Atomic>,
     epoch: u32,
     vectors: u32,
+    is_crowded: u32,
     op: R,
     mut word: Shared<[u64; 1]>,
     mut carry: Shared<[V::Item; 1]>,
@@ -116,7 +121,7 @@ pub fn reduce_by_key_tiles<K, V, R>(
     let (middle, fewer) = const { (ReduceByKeyStorage::<K, V>::MIDDLE, ReduceByKeyStorage::<K, V>::FEWER) };
     let in_values = shared.array::<V::Item>(0, const { ReduceByKeyStorage::<K, V>::TILE });
     let heads = shared.array::<u8>(const { ReduceByKeyStorage::<K, V>::OF_HEADS }, STAGE_THREADS * most);
-    let list = shared.array(const { ReduceByKeyStorage::<K, V>::OF_LIST }, LIST);
+    let list = shared.array(const { ReduceByKeyStorage::<K, V>::OF_LIST }, list_of(TOGETHER));
 
     // The numbers are constants, so that loops are unrolled.
     let (is_large, is_middle) = (vectors as usize == most, vectors as usize == middle);
@@ -133,22 +138,27 @@ pub fn reduce_by_key_tiles<K, V, R>(
     let first = tile * (STAGE_THREADS * vectors * vector) + place;
     let part = Part { cx, keys, values, first, place, in_values, first_vector, heads, op };
     macro_rules! find {
-        ($n:literal) => {
+        ($n:literal, $ahead:literal) => {
             if is_large {
-                part.find::<$n>(most)
+                part.find::<$n, $ahead>(most)
             } else if is_middle {
-                part.find::<$n>(middle)
+                part.find::<$n, $ahead>(middle)
             } else {
-                part.find::<$n>(fewer)
+                part.find::<$n, $ahead>(fewer)
             }
         };
     }
     let (found, total) = match const { ReduceByKeyStorage::<K, V>::VECTOR } {
-        8 => find!(8),
-        4 => find!(4),
-        2 => find!(2),
-        _ => find!(1),
+        8 => find!(8, 4),
+        4 => find!(4, 8),
+        2 => find!(2, 5),
+        _ => find!(1, 8),
     };
+    // If all blocks run at once, blocks of the next launch would take places beside some of them. 2^20 items would take a sixth longer on an
+    // H200.
+    if is_crowded == 0 {
+        cx.launch_dependents();
+    }
     // These are the lane's items in the part, and its vectors.
     let own = cx.lane() as usize * vectors * vector;
     let own_vector = first_vector + cx.lane() as usize * vectors;
@@ -158,7 +168,7 @@ pub fn reduce_by_key_tiles<K, V, R>(
         // SAFETY: the lane's own value.
         unsafe { in_values.store(at, op.apply(before.total, in_values.load(at))) };
     }
-    let runs = RunTile { cx, chain: &chain, tile, op, before, own: total, list };
+    let runs = RunTile::<_, _, TOGETHER> { cx, chain: &chain, tile, op, before, own: total, list };
     runs.write(
         (&mut word, &mut carry),
         (&mut counts, &mut totals),
@@ -170,6 +180,9 @@ pub fn reduce_by_key_tiles<K, V, R>(
         // SAFETY: of all threads of the grid only this one has the run.
         (&mut out_keys, |run, sum| unsafe { out_values.write(run, sum) }, &count),
     );
+    if is_crowded != 0 {
+        cx.launch_dependents();
+    }
 }
 
 /// A warp's part of a tile, and its place in shared memory.
@@ -194,9 +207,10 @@ where
     V: Source<Item: Element>,
     R: Reducer<V::Item>,
 {
-    /// Finds where runs begin in the lane's items, which are `vectors` vectors of `N`. At each of these places, it writes the result of the
-    /// run before, as far as the lane has it. Returns the items that begin a run, and the result of the items after the last of them.
-    fn find<const N: usize>(self, vectors: usize) -> (Heads, V::Item) {
+    /// Finds where runs begin in the lane's items, which are `vectors` vectors of `N`. `AHEAD` vectors of keys are in flight at a time. At each
+    /// of these places, it writes the result of the run before, as far as the lane has it. Returns the items that begin a run, and the result
+    /// of the items after the last of them.
+    fn find<const N: usize, const AHEAD: usize>(self, vectors: usize) -> (Heads, V::Item) {
         let Self { cx, keys, values, first, place, in_values, first_vector, heads, op } = self;
         let lane = cx.lane() as usize;
         let part = (first, WARP as usize * vectors * N);

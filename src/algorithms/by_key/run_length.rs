@@ -11,10 +11,16 @@ use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
 
 use crate::algorithms::tile::by_vector;
-use crate::algorithms::tile::runs::{Heads, LIST, RUN_BYTES, RunTile, RunTiles, stage, with_most};
+use crate::algorithms::tile::runs::{Heads, RunTile, RunTiles, list_of, stage, with_most};
 use crate::algorithms::tile::staged::STAGE_THREADS;
 use crate::algorithms::tile::staged::STAGE_WARPS;
 use crate::algorithms::tile::warps::{WarpStorage, any_item};
+
+/// The bytes of a block's shared memory for the keys of a tile and its bits. A multiprocessor of an H200 has four such blocks.
+const TILE_BYTES: usize = 54_912;
+
+/// The number of runs that a lane writes together.
+const TOGETHER: usize = 9;
 
 /// The shared memory of a tile: its keys; a bit for each item, which says whether it begins a run; and the runs that warps write together.
 pub struct RunLengthItems<K>(PhantomData<K>);
@@ -23,7 +29,8 @@ impl<K: Source> RunLengthItems<K> {
     /// The most items of a lane. It is an odd number of vectors, so that lanes that read their own vectors never access the same bank.
     const ITEMS: usize = {
         let mut items = 51 * K::VECTOR;
-        while items > K::VECTOR && STAGE_THREADS * (items * size_of::<K::Item>() + items.div_ceil(32) * 4) > RUN_BYTES {
+        while items > K::VECTOR && STAGE_THREADS * (items * size_of::<K::Item>() + items.div_ceil(32) * 4) > TILE_BYTES
+        {
             items -= 2 * K::VECTOR;
         }
         items
@@ -43,7 +50,7 @@ impl<K: Source> RunLengthItems<K> {
 
 // SAFETY: uninitialised elements.
 unsafe impl<K: Source> SharedStorage for RunLengthItems<K> {
-    const BYTES: usize = Self::OF_LIST + LIST * 2;
+    const BYTES: usize = Self::OF_LIST + list_of(TOGETHER) * 2;
     const ALIGN: usize = 16;
 }
 
@@ -84,7 +91,7 @@ pub fn run_length_tiles<K, L>(
     let in_keys = shared.array::<K::Item>(0, const { RunLengthItems::<K>::TILE });
     let bits = shared
         .array::<u32>(const { RunLengthItems::<K>::OF_HEADS }, STAGE_THREADS * const { RunLengthItems::<K>::WORDS });
-    let list = shared.array(const { RunLengthItems::<K>::OF_LIST }, LIST);
+    let list = shared.array(const { RunLengthItems::<K>::OF_LIST }, list_of(TOGETHER));
 
     let items = (vectors as usize * K::VECTOR).min(const { RunLengthItems::<K>::ITEMS });
     let part = WARP as usize * items;
@@ -111,7 +118,7 @@ pub fn run_length_tiles<K, L>(
     };
     let own_length = Segmented { heads: found.count as u64, total: (has - found.last) as u64 };
     let (before, length) = warp_exclusive_scan(cx, own_length, BySegment(Add));
-    let runs = RunTile { cx, chain: &chain, tile, op: Add, before, own: length, list };
+    let runs = RunTile::<_, _, TOGETHER> { cx, chain: &chain, tile, op: Add, before, own: length, list };
     runs.write(
         (&mut word, &mut carry),
         (&mut counts, &mut totals),

@@ -11,18 +11,10 @@ use crate::algorithms::tile::staged::STAGE_THREADS;
 use crate::algorithms::tile::staged::STAGE_WARPS;
 use crate::algorithms::tile::warps::{WarpStorage, announce, any_item, differing, prefix, put_by_warp};
 
-/// The bytes of a block's shared memory for a tile and its bits. A multiprocessor has four such blocks. The time of a tile is mostly its
-/// wait for the tiles before, so tiles should be large.
-pub(crate) const RUN_BYTES: usize = 54_912;
-
-/// The number of runs that a lane writes together. Their keys are in flight while the block waits for the tiles before.
-const TOGETHER: usize = 9;
-
-/// The number of listed runs of a warp.
-const LISTED: usize = WARP as usize * TOGETHER;
-
-/// The places of a block for the runs that its warps write together.
-pub(crate) const LIST: usize = STAGE_WARPS * LISTED;
+/// The places of a block for the runs that its warps write together, if a lane writes `together` of them.
+pub(crate) const fn list_of(together: usize) -> usize {
+    STAGE_WARPS * WARP as usize * together
+}
 
 /// The way in which an input is divided into tiles.
 #[derive(Clone, Copy, Debug)]
@@ -173,8 +165,9 @@ impl Heads {
     }
 }
 
-/// A tile, after each lane knows which of its items begin a run.
-pub(crate) struct RunTile<'a, 'k, T: Element, R> {
+/// A tile, after each lane knows which of its items begin a run. A lane writes `TOGETHER` runs at a time, whose keys are in flight while the
+/// block waits for the tiles before.
+pub(crate) struct RunTile<'a, 'k, T: Element, R, const TOGETHER: usize> {
     pub(crate) cx: Block<'k>,
     pub(crate) chain: &'a Chain<'a, 'k, Segmented<T>>,
     pub(crate) tile: usize,
@@ -182,11 +175,14 @@ pub(crate) struct RunTile<'a, 'k, T: Element, R> {
     /// The result of the lanes before in the warp, and that of the warp.
     pub(crate) before: Segmented<T>,
     pub(crate) own: Segmented<T>,
-    /// [`LIST`] places for runs.
+    /// Places for runs: see [`list_of`].
     pub(crate) list: SharedArray<'k, u16>,
 }
 
-impl<T: Element, R: Reducer<T> + Copy> RunTile<'_, '_, T, R> {
+impl<T: Element, R: Reducer<T> + Copy, const TOGETHER: usize> RunTile<'_, '_, T, R, TOGETHER> {
+    /// The number of listed runs of a warp.
+    const LISTED: u32 = WARP * TOGETHER as u32;
+
     /// Writes the runs of the tile: their keys, and with `write` the result of the run before each. `heads` are places of the lane's items
     /// in its warp's part, with bits for the items from there that begin a run. `key` returns the key at a place. `sum` returns the part's
     /// items of the run before one, combined. It gets the places where the two runs begin, or 0 for a run that begins before the part.
@@ -209,7 +205,7 @@ impl<T: Element, R: Reducer<T> + Copy> RunTile<'_, '_, T, R> {
             self.list(from, heads());
             // SAFETY: the warp's own list, which it has waited for, and waits again before it writes.
             let at = |number: u32| unsafe { self.list.load(self.listed(number)) } as usize;
-            let listed = (runs - from).min(LISTED as u32);
+            let listed = (runs - from).min(Self::LISTED);
             let mut keys = [K::ZERO; TOGETHER];
             for (k, found) in keys.iter_mut().enumerate() {
                 let number = k as u32 * WARP + cx.lane();
@@ -262,7 +258,7 @@ impl<T: Element, R: Reducer<T> + Copy> RunTile<'_, '_, T, R> {
         let mut number = (self.before.heads as u32).wrapping_sub(from);
         for (at, mut bits) in heads {
             while bits != 0 {
-                if number < LISTED as u32 {
+                if number < Self::LISTED {
                     // SAFETY: each run has a place of its own in the warp's list, and nobody reads it.
                     unsafe { self.list.store(self.listed(number), (at + bits.trailing_zeros() as usize) as u16) };
                 }
@@ -275,7 +271,7 @@ impl<T: Element, R: Reducer<T> + Copy> RunTile<'_, '_, T, R> {
 
     #[inline(always)]
     fn listed(&self, number: u32) -> usize {
-        self.cx.warp() as usize * LISTED + number as usize
+        (self.cx.warp() * Self::LISTED + number) as usize
     }
 }
 

@@ -95,7 +95,7 @@ table! {
         [256; 5], Range(1, 65535), &[64, 128, 192, 256, 384, 512],
         &["scan_by_key", "run_length_encode", "segmented_scan"];
     ReduceByKeyTiles "reduce_by_key.tiles" "the number of tiles of `reduce_by_key` that run at a time, by the bytes of a key: their sizes are those that take the least time then"
-        [528; 5], Range(1, 65535), &[132, 264, 396, 528, 792, 1056], &["reduce_by_key"];
+        [792; 5], Range(1, 65535), &[132, 264, 396, 528, 792, 1056], &["reduce_by_key"];
     SelectBlocks "select.blocks" "the tiles of each multiprocessor in one round of `select_if`, `partition` and similar algorithms, which take as few rounds as possible"
         [4; 5], BLOCKS, &[1, 2, 3, 4, 6, 8], &["select", "partition"];
     UniqueBlocks "unique.blocks" "the tiles of each multiprocessor in one round of `unique` and `unique_by_key`, by the bytes of a key"
