@@ -57,6 +57,18 @@ impl<'k, T: Element, P: Partition> GlobalMut<'k, T, P> {
         self.elements.address()
     }
 
+    /// The same memory as elements of another type. The emulator sees accesses through it.
+    ///
+    /// # Safety
+    /// The size of `W` divides that of `T`, and so does its alignment. What is written has in each byte what some `T` has there. Each thread
+    /// writes elements that only it accesses.
+    #[inline(always)]
+    pub unsafe fn reinterpret<W: Element>(&mut self) -> GlobalMut<'k, W> {
+        let len = self.len() * const { size_of::<T>() / size_of::<W>() };
+        // SAFETY: the same memory; the caller's contract.
+        unsafe { GlobalMut::from_raw(self.elements.cx(), self.elements.address().cast(), len) }
+    }
+
     /// Reads any element. An index outside the view is a fault.
     ///
     /// # Safety

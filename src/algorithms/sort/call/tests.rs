@@ -1,6 +1,9 @@
 use super::*;
 use crate::Device;
-use crate::functor::{Greater, Less};
+use crate::algorithms::transform;
+use crate::functor::{Greater, Identity, Less};
+
+crate::instantiate!(device::sort_sweep_pairs<u32, [u32; 5]>);
 
 /// Three launches a pass, of which the last is the smallest: each takes up where the one before has ended.
 #[test]
@@ -48,10 +51,9 @@ fn keys_that_were_written_after_they_were_counted_stay_inside() -> Result<()> {
     let device = Device::auto()?;
     let order = Order::of::<u32, Less>("sort_keys", 0..8)?;
     let tile = device::sort_tile_items(4, 4);
-    let len = 2 * tile;
-    for (begins, with_values) in
-        [0, 5, 1 << 40, u64::MAX - 1].into_iter().flat_map(|begins| [(begins, false), (begins, true)])
-    {
+    for (len, begins, with_values) in [2 * tile, 2 * tile - 7, tile + 2].into_iter().flat_map(|len| {
+        [0, 5, 1 << 40, u64::MAX - 1].into_iter().flat_map(move |begins| [(len, begins, false), (len, begins, true)])
+    }) {
         let stream = device.stream()?;
         let mut around = stream.buffer_from(&vec![77u32; 2 * len])?;
         let mut values_around = stream.buffer_from(&vec![77u32; 2 * len])?;
@@ -87,6 +89,52 @@ fn keys_that_were_written_after_they_were_counted_stay_inside() -> Result<()> {
         for found in [around.to_vec()?, values_around.to_vec()?] {
             assert!(found[..len / 2].iter().chain(&found[len / 2 + len..]).all(|&key| key == 77));
         }
+    }
+    Ok(())
+}
+
+/// A pass of which only the first tile runs has not written the second one, and the emulator knows it for large values, too.
+#[test]
+#[cfg(debug_assertions)]
+fn what_a_pass_did_not_write_does_not_count_as_written() -> Result<()> {
+    let stream = Device::emulator().stream()?;
+    let order = Order::of::<u32, Less>("sort_pairs", 0..8)?;
+    let run = Run::on(&stream);
+    let tile = device::sort_tile_items(4, 20);
+    let keys = stream.buffer_from(&vec![3u32; 2 * tile])?;
+    let values = stream.buffer_from(&vec![[1u32; 5]; 2 * tile])?;
+    let (mut out, mut values_out) = (stream.buffer_uninit::<u32>(2 * tile)?, stream.buffer_uninit(2 * tile)?);
+    let passes = Passes::of::<u32, [u32; 5]>(&run, 2 * tile, SORT_PORTION, order);
+    let part = run.part();
+    let mut memory = run.memory(&[bytes_of::<u64>(passes.words())])?;
+    let mut shared = passes.begin(Entry::named::<()>(), &part, keys.as_slice(), &mut memory.parts())?;
+    passes.each(|step| {
+        let Common { counts, states, tickets } = &mut shared;
+        let (out, values_out) = (&mut out, &mut values_out);
+        device::sort_sweep_pairs::<u32, [u32; 5]>::launch(
+            &stream,
+            passes.dims(1),
+            &keys,
+            out,
+            &values,
+            values_out,
+            counts,
+            states,
+            tickets,
+            step.pass,
+        )
+    })?;
+    stream.synchronize()?;
+    let mut written = vec![[0; 5]; tile];
+    values_out.slice(..tile)?.copy_to(&mut written)?;
+    assert!(written.iter().all(|&value| value == [1; 5]));
+    for rest in [out.slice(tile..)?, values_out.slice(tile..)?.reinterpret()?] {
+        let error = stream.buffer_uninit(rest.len()).and_then(|mut to| {
+            transform(&stream, rest, Identity, &mut to)?;
+            stream.synchronize()
+        });
+        let Err(Error::Fault(fault)) = &error else { panic!("{error:?}") };
+        assert!(matches!(fault.diagnosis, crate::Diagnosis::Unwritten { .. }), "{fault}");
     }
     Ok(())
 }

@@ -152,12 +152,8 @@ fn move_values<V: Element, W: Element>(
     const AHEAD: usize = 4;
     let words = const { size_of::<V>() / size_of::<W>() };
     // SAFETY: elements have no padding, and what is written has in each byte what a value has there.
-    let (values, mut out) = unsafe {
-        (
-            Global::from_raw(cx, values.as_ptr().cast::<W>(), values.len() * words),
-            GlobalMut::<W>::from_raw(cx, out.as_mut_ptr().cast::<W>(), out.len() * words),
-        )
-    };
+    let (values, mut out) =
+        unsafe { (Global::from_raw(cx, values.as_ptr().cast::<W>(), values.len() * words), out.reinterpret::<W>()) };
     // Not a constant, so that the loop is not unrolled.
     for round in 0..cx.opaque(words.div_ceil(AHEAD) as u32) as usize {
         // The lane and the part of its value.
