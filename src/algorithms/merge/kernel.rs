@@ -33,6 +33,12 @@ pub const fn merge_threads<K, C: Comparator<K>>() -> usize {
     if merges_by_network::<K, C>() { NETWORK_THREADS } else { MERGE_THREADS }
 }
 
+/// Returns the least number of blocks of a multiprocessor. A thread of a network has registers for its keys. Of others, a multiprocessor has
+/// as many as it can: merges of 2^28 keys of four bytes then take a tenth less time on an H200 than with half as many.
+const fn merge_blocks<K, C: Comparator<K>>() -> usize {
+    if merges_by_network::<K, C>() { 1024 / NETWORK_THREADS } else { 2048 / MERGE_THREADS }
+}
+
 /// Returns whether [`merge_tiles`](struct@merge_tiles) merges keys by a network. For wider keys, a network takes more instructions.
 const fn merges_by_network<K, C: Comparator<K>>() -> bool {
     <C as BinaryFn<K>>::IS_ORDER_OF_BITS && size_of::<K>() <= 4
@@ -229,7 +235,7 @@ const fn carveout<K: Element, V: Element>(least: usize) -> usize {
     launch(pub(crate)),
     threads(merge_threads::<S::Item, C>()),
     one_dimensional,
-    min_blocks(1024 / merge_threads::<S::Item, C>()),
+    min_blocks(merge_blocks::<S::Item, C>()),
     carveout(merge_carveout::<S::Item>())
 )]
 pub fn merge_tiles<S, T, C>(
