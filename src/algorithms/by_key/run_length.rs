@@ -11,7 +11,7 @@ use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
 
 use crate::algorithms::tile::by_vector;
-use crate::algorithms::tile::runs::{Heads, RunTile, RunTiles, list_of, stage, with_most};
+use crate::algorithms::tile::runs::{Heads, RunTile, RunTiles, run_places, stage, with_most};
 use crate::algorithms::tile::staged::STAGE_THREADS;
 use crate::algorithms::tile::staged::STAGE_WARPS;
 use crate::algorithms::tile::warps::{WarpStorage, any_item};
@@ -50,7 +50,7 @@ impl<K: Source> RunLengthItems<K> {
 
 // SAFETY: uninitialised elements.
 unsafe impl<K: Source> SharedStorage for RunLengthItems<K> {
-    const BYTES: usize = Self::OF_LIST + list_of(TOGETHER) * 2;
+    const BYTES: usize = Self::OF_LIST + run_places(TOGETHER) * 2;
     const ALIGN: usize = 16;
 }
 
@@ -91,7 +91,7 @@ pub fn run_length_tiles<K, L>(
     let in_keys = shared.array::<K::Item>(0, const { RunLengthItems::<K>::TILE });
     let bits = shared
         .array::<u32>(const { RunLengthItems::<K>::OF_HEADS }, STAGE_THREADS * const { RunLengthItems::<K>::WORDS });
-    let list = shared.array(const { RunLengthItems::<K>::OF_LIST }, list_of(TOGETHER));
+    let list = shared.array(const { RunLengthItems::<K>::OF_LIST }, run_places(TOGETHER));
 
     let items = (vectors as usize * K::VECTOR).min(const { RunLengthItems::<K>::ITEMS });
     let part = WARP as usize * items;

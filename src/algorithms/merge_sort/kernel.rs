@@ -101,7 +101,7 @@ macro_rules! by_shape {
 /// Sorts each tile of the launch's [`MergeSortShape`]. The sort is stable. Each block sorts one tile.
 ///
 /// Anyone may launch it: its result is right for any arguments.
-#[kernel(threads(MERGE_SORT_THREADS), one_dimensional, min_blocks(2))]
+#[kernel(threads(MERGE_SORT_THREADS), one_dimensional, min_blocks(if size_of::<S::Item>() == 4 { 4 } else { 2 }))]
 pub fn merge_sort_tiles<S, C>(cx: Block, x: Input<S>, mut out: GlobalMut<S::Item>, order: C, shared: SharedSlice<u64>)
 where
     S: Source<Item: Element>,

@@ -128,8 +128,8 @@ algorithm! {
 
 /// Sorts pairs of a key and a value by the keys. The sort is stable. Otherwise this works as [`sort_keys`].
 ///
-/// A value is any element, of any size. Temporary memory includes a copy of the values if there is one of the keys. A tile has fewer pairs
-/// than keys alone for most keys and values of more than four bytes. [`sort_pairs_by_bits`] sorts by some of the keys' bits.
+/// A value is any element, of any size. Temporary memory includes a copy of the values if there is one of the keys. If values have more bytes
+/// than keys, a tile may have fewer pairs than it has keys alone. [`sort_pairs_by_bits`] sorts by some of the keys' bits.
 ///
 /// Ready for keys and values of any numbers. For others, write `instantiate!(kernel_primitives::algorithms::sort_pairs<MyKey, MyValue>);`.
 ///

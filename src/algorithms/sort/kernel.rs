@@ -36,8 +36,9 @@ const fn items(key: usize, value: usize) -> usize {
     }
 }
 
-/// The number of bytes of an item in shared memory: those of a key or a value. [Large](is_large) values stay where they are until it is
-/// known where they go. In their place, a tile has a [list](list_of) of two bytes beside each key, or four bytes after it.
+/// The number of bytes of an item in shared memory: those of a key or of a value, whichever are more, because the values take the place of the
+/// keys. [Large](is_large) values stay where they are until it is known where they go. Instead, a tile has a [list](list_of) of two bytes an
+/// item beside the keys, or, if the tile is all of the input, of four bytes an item in the place of the keys.
 const fn larger(key: usize, value: usize) -> usize {
     let (key, value) = if is_large(value) { (key + size_of::<u16>(), size_of::<u32>()) } else { (key, value) };
     if key > value { key } else { value }

@@ -12,7 +12,7 @@ use crate::algorithms::tile::staged::STAGE_WARPS;
 use crate::algorithms::tile::warps::{WarpStorage, announce, any_item, differing, prefix, put_by_warp};
 
 /// The places of a block for the runs that its warps write together, if a lane writes `together` of them.
-pub(crate) const fn list_of(together: usize) -> usize {
+pub(crate) const fn run_places(together: usize) -> usize {
     STAGE_WARPS * WARP as usize * together
 }
 
@@ -175,7 +175,7 @@ pub(crate) struct RunTile<'a, 'k, T: Element, R, const TOGETHER: usize> {
     /// The result of the lanes before in the warp, and that of the warp.
     pub(crate) before: Segmented<T>,
     pub(crate) own: Segmented<T>,
-    /// Places for runs: see [`list_of`].
+    /// Places for runs: see [`run_places`].
     pub(crate) list: SharedArray<'k, u16>,
 }
 
