@@ -442,8 +442,7 @@ instantiate!(
     kernel_primitives::algorithms::run_length_encode<f16, f32>
 );
 instantiate!(
-    kernel_primitives::algorithms::sort_pairs<u32, Sixteen>,
-    kernel_primitives::algorithms::sort_pairs<u32, Flagged>,
+    kernel_primitives::algorithms::sort_pairs<u32, Sixteen>, kernel_primitives::algorithms::sort_pairs<u32, Flagged>,
     kernel_primitives::algorithms::sort_pairs<u32, [u32; 5]>,
     kernel_primitives::algorithms::sort_pairs<u32, [u16; 9]>, kernel_primitives::algorithms::sort_pairs<u32, [u8; 21]>,
     kernel_primitives::algorithms::sort_pairs<u64, [u64; 64]>,
@@ -463,9 +462,10 @@ instantiate!(
     kernel_primitives::algorithms::merge<bool, bool, Greater>,
     kernel_primitives::algorithms::merge_pairs<u32, u32, Counting<u32>, Counting<u32>, Order>,
     kernel_primitives::algorithms::merge_pairs<Counting<u64>, Counting<u64>, Counting<u64>, Counting<u64>, Less>,
+    kernel_primitives::algorithms::sort_pairs_by<u32, Counting<u64>, Less>, kernel_primitives::algorithms::sort_pairs_by<u32, u64, Less>,
     kernel_primitives::algorithms::sort_pairs_by<u32, Sixteen, Less>,
     kernel_primitives::algorithms::sort_pairs_by<u32, Flagged, Less>,
-    kernel_primitives::algorithms::sort_pairs_by<u32, u8, Less>,
+    kernel_primitives::algorithms::sort_pairs_by<u32, u8, Less>, kernel_primitives::algorithms::sort_pairs_by<u32, u16, Less>,
     kernel_primitives::algorithms::top_k<Reversed<Span<u64>>, Less>,
     kernel_primitives::algorithms::top_k<bool, Greater>,
     kernel_primitives::algorithms::top_k_pairs<u8, Sixteen, Greater>,

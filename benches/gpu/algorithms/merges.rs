@@ -6,7 +6,7 @@ use kernel_primitives::{Buffer, Result};
 
 use super::inputs::{Item, Repeated, random};
 use super::sorts::{Random, key};
-use super::{Bench, Case, LARGE, MOST, SOME, differs};
+use super::{Bench, Case, LARGE, MOST, OWN, SOME, differs};
 use crate::kernels::orders::OwnOrder;
 
 pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
@@ -19,7 +19,6 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
     bench.sort_pairs::<u32>("sort_pairs_by", "u32_u32", "", SOME, |run, x, out| {
         sort_pairs_by(run, x.0, x.1, Less, out.0, out.1)
     })?;
-    const OWN: &str = "own order";
     bench.sort_keys::<u32>("sort_by", "u32", OWN, MOST, |run, x, out| sort_by(run, x, OwnOrder, out))?;
     bench.sort_keys::<i64>("sort_by", "i64", OWN, SOME, |run, x, out| sort_by(run, x, OwnOrder, out))?;
     bench.sort_pairs::<u32>("sort_pairs_by", "u32_u32", OWN, SOME, |run, x, out| {

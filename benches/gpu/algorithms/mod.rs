@@ -39,6 +39,8 @@ const EVERY: &[u32] = &[10, 12, 16, 20, 24, 28, 30];
 const MOST: &[u32] = &[10, 12, 16, 20, 24, 28];
 /// Of types and inputs beside those that have more.
 const SOME: &[u32] = &[10, 16, 20, 28];
+/// The input of sorts and merges by an order of which nobody knows that it is that of the numbers.
+const OWN: &str = "own order";
 /// Where a special input can make a difference.
 const LARGE: &[u32] = &[20, 28];
 /// Where it matters that the last tile is not a whole one.
@@ -63,6 +65,16 @@ impl Case<'_> {
     fn name(&self) -> String {
         let Self { algorithm, types, input, log2 } = self;
         format!("{algorithm} {types}{}{input} 2^{log2}", if input.is_empty() { "" } else { " " })
+    }
+
+    /// The algorithms of peers that do the same. Sorts by the order of the numbers can be sorts by digits.
+    fn algorithms(&self) -> impl Iterator<Item = &str> {
+        let by_digits = match self.algorithm {
+            "sort_by" if self.input != OWN => Some("sort_keys"),
+            "sort_pairs_by" if self.input != OWN => Some("sort_pairs"),
+            _ => None,
+        };
+        std::iter::once(self.algorithm).chain(by_digits)
     }
 
     /// Elements before the first one of inputs and outputs.
@@ -189,9 +201,12 @@ impl Bench<'_> {
             return Ok(());
         }
         let mut peers = Vec::new();
-        for (library, label) in [("cub", "CUB"), ("cub_other", "CUB"), ("thrust", "Thrust")] {
+        let libraries = [("cub", "CUB"), ("cub_other", "CUB"), ("thrust", "Thrust")];
+        let calls =
+            case.algorithms().flat_map(|algorithm| libraries.map(|(library, label)| (algorithm, library, label)));
+        for (algorithm, library, label) in calls {
             let Some(library_of) = self.peers else { break };
-            let function = format!("{}_{}", case.algorithm, case.types);
+            let function = format!("{algorithm}_{}", case.types);
             let Some(peer) = library_of.algorithm(library, &function, stream, case.len(), buffers)? else { continue };
             out.overwrite(stream)?;
             let code = peer();

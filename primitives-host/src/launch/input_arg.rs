@@ -1,5 +1,7 @@
 //! Arguments for a kernel's `Input<S>` parameter.
 
+use std::any::Any;
+
 use primitives_gpu::element::{Arithmetic, ConvertTo, Integer};
 use primitives_gpu::functor::UnaryFn;
 use primitives_gpu::input::{
@@ -13,8 +15,11 @@ use crate::memory::buffer::Buffer;
 use crate::memory::slice::{Argument, BufferSlice, BufferSliceMut};
 
 mod sealed {
+    use std::any::Any;
+
     use crate::Result;
     use crate::launch::kernel::Launch;
+    use crate::memory::slice::BufferSlice;
 
     /// How a launch takes an input.
     #[allow(unreachable_pub, reason = "sealed")]
@@ -26,6 +31,14 @@ mod sealed {
         fn count(&self) -> usize;
         /// The address of the items, if they are the items of a buffer.
         fn place(&self) -> Option<usize> {
+            None
+        }
+        /// The bytes of the items, if they are the items of a buffer.
+        fn bytes(&self) -> Option<BufferSlice<'_, u8>> {
+            None
+        }
+        /// The input itself, if the items are consecutive numbers.
+        fn numbers(&self) -> Option<&dyn Any> {
             None
         }
     }
@@ -50,6 +63,18 @@ pub trait InputArg<S: Source>: Enter<Source = S> {
     fn buffer_address(&self) -> Option<usize> {
         self.place()
     }
+
+    /// The bytes of the items, if they are the items of a buffer, and not computed.
+    #[doc(hidden)]
+    fn buffer_bytes(&self) -> Option<BufferSlice<'_, u8>> {
+        self.bytes()
+    }
+
+    /// The input itself, which is a [`Counting`], if the items are consecutive numbers.
+    #[doc(hidden)]
+    fn consecutive(&self) -> Option<&dyn Any> {
+        self.numbers()
+    }
 }
 
 impl<S: Source, I: Enter<Source = S>> InputArg<S> for I {}
@@ -70,10 +95,16 @@ impl<I: Enter> Enter for Again<'_, I> {
     fn place(&self) -> Option<usize> {
         self.0.place()
     }
+    fn bytes(&self) -> Option<BufferSlice<'_, u8>> {
+        self.0.bytes()
+    }
+    fn numbers(&self) -> Option<&dyn Any> {
+        self.0.numbers()
+    }
 }
 
 macro_rules! spans {
-    ($($t:ty)*) => {$(
+    ($($t:ty, |$this:ident| $slice:expr;)*) => {$(
         impl<T: Element> Enter for $t {
             type Source = Span<T>;
             fn enter(&self, launch: &mut Launch<'_>, name: &'static str) -> Result<Span<T>> {
@@ -85,10 +116,19 @@ macro_rules! spans {
             fn place(&self) -> Option<usize> {
                 Some(self.parts().1.address().addr())
             }
+            fn bytes(&self) -> Option<BufferSlice<'_, u8>> {
+                let $this = self;
+                $slice.reinterpret().ok()
+            }
         }
     )*};
 }
-spans! { &Buffer<T> BufferSlice<'_, T> &BufferSlice<'_, T> &BufferSliceMut<'_, T> }
+spans! {
+    &Buffer<T>, |this| this.as_slice();
+    BufferSlice<'_, T>, |this| (*this);
+    &BufferSlice<'_, T>, |this| (**this);
+    &BufferSliceMut<'_, T>, |this| this.as_slice();
+}
 
 impl<T: KernelParam> Enter for Constant<T> {
     type Source = Self;
@@ -110,6 +150,9 @@ where
     }
     fn count(&self) -> usize {
         self.items()
+    }
+    fn numbers(&self) -> Option<&dyn Any> {
+        Some(self)
     }
 }
 

@@ -1,12 +1,15 @@
 //! Sorts by any comparator.
 //!
-//! `merge_sort_tiles` sorts tiles, and each pass of merges joins two sorted runs: see [`merge`](crate::algorithms::merge).
+//! `merge_sort_tiles` sorts tiles, and each pass of merges joins two sorted runs: see [`merge`](crate::algorithms::merge). Many numbers in
+//! their own order are sorted by digits: see [`sort_keys`](crate::algorithms::sort_keys).
 
 use crate::__algorithms::*;
 use crate::__private::Entry;
+use crate::algorithms::Parameter;
 use crate::algorithms::kernels::algorithm;
 use crate::algorithms::merge::call::MergeTiles;
 use crate::algorithms::run::{Run, Scratch, bytes_of, check_output, check_values, grid};
+use crate::algorithms::sort::call::{Numbers, Values};
 use crate::functor::Comparator;
 use crate::input::{Source, Span};
 use crate::kernels::device::{self, MergePass, MergeSortShape};
@@ -22,12 +25,14 @@ algorithm! {
 /// `order` is any [`Comparator`]. If it is not an order, the contents of `out` are unspecified. `out` may be longer than the input: the
 /// rest of it stays as it is.
 ///
-/// For keys in their own order, prefer [`sort_keys`](crate::algorithms::sort_keys).
+/// Many numbers in memory are sorted by digits, as [`sort_keys`](crate::algorithms::sort_keys) does, if the order is `Less` or `Greater`.
+/// [`Parameter::SortDigits`] says how many, such as 2^18 of four bytes. They then have the cost and the temporary memory of `sort_keys`, and
+/// the results are the same.
 ///
-/// Cost: one launch if the items fit in one tile, which has 8192 items of four bytes. Otherwise, a first launch sorts the tiles; it reads
-/// and writes the items once. Each further pass doubles the length of the sorted runs until one run has all items. Each pass takes one
-/// read, one write and one launch, or two launches if there are more than four million items of four bytes. Temporary memory: a copy of the
-/// items if there are several tiles, and eight bytes for each 4096 items if passes take two launches.
+/// Cost of other sorts: one launch if the items fit in one tile, which has 8192 items of four bytes. Otherwise, a first launch sorts the
+/// tiles; it reads and writes the items once. Each further pass doubles the length of the sorted runs until one run has all items. Each pass
+/// takes one read, one write and one launch, or two launches if there are more than four million items of four bytes. Temporary memory: a
+/// copy of the items if there are several tiles, and eight bytes for each 4096 items if passes take two launches.
 ///
 /// Ready for numbers with `Less` and `Greater`. For others, write `instantiate!(kernel_primitives::algorithms::sort_by<MyItem, MyOrder>);`.
 ///
@@ -35,7 +40,8 @@ algorithm! {
 /// |---|---|---|
 /// | yes: `net::properties::sort` | yes: `net::properties::sort` | stable: `algorithms::sorts::merge_sort::equal_keys_stay_in_their_order` |
 ///
-/// CUB: `DeviceMergeSort::StableSortKeysCopy`. Thrust: `stable_sort`. Differences: any [`Comparator`], always stable, out of place.
+/// CUB: `DeviceMergeSort::StableSortKeysCopy`. Thrust: `stable_sort`. Differences: any [`Comparator`], always stable, out of place, and by
+/// digits where that is faster, as Thrust's.
 ///
 /// ```
 /// use kernel_primitives::algorithms::sort_by;
@@ -71,7 +77,14 @@ where
     let (run, out) = (run.into(), out.into());
     let len = run.items("sort_by", &x)?;
     check_output("sort_by", "out", out.len(), len)?;
-    first_of(kernels, run, x, order, out.into_slice(..len)?)
+    let out = out.into_slice(..len)?;
+    if let Some(numbers) = Numbers::of::<S::Item, C>()
+        && len >= run.tuning(Parameter::SortDigits, size_of::<S::Item>())?
+        && let Some(keys) = x.buffer_bytes()
+    {
+        return numbers.sort("sort_by", run, keys, out.reinterpret()?);
+    }
+    first_of(kernels, run, x, order, out)
 }
 
 /// The kernels that [`first_of`] launches.
@@ -133,6 +146,10 @@ algorithm! {
 /// input. Temporary memory includes a copy of the values. Tiles of four-byte keys and values have 4096 pairs instead of 8192, if each of
 /// the smaller tiles then has a multiprocessor of its own.
 ///
+/// Many numbers in memory are sorted by digits, as [`sort_pairs`](crate::algorithms::sort_pairs) does, if the order is `Less` or `Greater`,
+/// and if the values are numbers in memory, too. For keys of two bytes or more, they may also be those of `counting` of `u32` or `u64`, which
+/// take one more launch. [`Parameter::SortPairsDigits`] says how many pairs.
+///
 /// Ready for numbers with values of `i32`, `u32` and `f32`, with `Less` and `Greater`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::sort_pairs_by<MyKey, u32, MyOrder>);`.
 ///
@@ -141,7 +158,7 @@ algorithm! {
 /// | yes: `net::properties::sort` | yes: `net::properties::sort` | stable: `algorithms::sorts::merge_sort::equal_keys_stay_in_their_order` |
 ///
 /// CUB: `DeviceMergeSort::StableSortPairs`, `SortPairsCopy`. Thrust: `stable_sort_by_key`. Differences: any [`Comparator`], always stable,
-/// out of place.
+/// out of place, and by digits where that is faster, as Thrust's.
 ///
 /// ```
 /// use kernel_primitives::algorithms::sort_pairs_by;
@@ -184,7 +201,17 @@ where
     check_values("sort_pairs_by", len, values.items())?;
     check_output("sort_pairs_by", "keys_out", out.len(), len)?;
     check_output("sort_pairs_by", "values_out", values_out.len(), len)?;
-    first_of_pairs(kernels, run, keys, values, order, (out.into_slice(..len)?, values_out.into_slice(..len)?))
+    let (out, values_out) = (out.into_slice(..len)?, values_out.into_slice(..len)?);
+    if let Some(numbers) = Numbers::of::<S::Item, C>()
+        && len >= run.tuning(Parameter::SortPairsDigits, size_of::<S::Item>())?
+        && let Some(keys) = keys.buffer_bytes()
+        && let Some(values) = Values::of(&values)
+        && numbers.can_sort_pairs(len, values)
+    {
+        let out = (out.reinterpret()?, values_out.reinterpret()?);
+        return numbers.sort_pairs("sort_pairs_by", run, (keys, values), out);
+    }
+    first_of_pairs(kernels, run, keys, values, order, (out, values_out))
 }
 
 /// Sorts as [`sort_pairs_by`], but writes only the first pairs, as many as the outputs have places. Both outputs must have the same length.

@@ -14,8 +14,11 @@ use crate::functor::{Direction, Turned};
 use crate::kernels::device::{self, SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass};
 use crate::{BufferSlice, BufferSliceMut, Dims, Element, Error, Result, SortKey};
 
+mod numbers;
 #[cfg(test)]
 mod tests;
+
+pub(in crate::algorithms) use numbers::{Numbers, Values};
 
 algorithm! {
     /// Keys that [`sort_keys`] has kernels for.
@@ -175,7 +178,7 @@ where
 {
     let _ = order;
     let order = Order::of::<K, O>("sort_pairs", 0..K::SORT_BITS)?;
-    let from = (keys.into(), values.into());
+    let from = (keys.into(), Some(values.into()));
     let out = (keys_out.into(), values_out.into());
     pairs_in_portions(<K as SortPairs<V, Tag>>::kernels(), run.into(), from, out, order, SORT_PORTION)
 }
@@ -210,7 +213,7 @@ where
 {
     let _ = order;
     let order = Order::of::<K, O>("sort_pairs_by_bits", bits)?;
-    let from = (keys.into(), values.into());
+    let from = (keys.into(), Some(values.into()));
     let out = (keys_out.into(), values_out.into());
     pairs_in_portions(<K as SortPairs<V, Tag>>::kernels(), run.into(), from, out, order, SORT_PORTION)
 }
@@ -256,7 +259,7 @@ where
     let mut copy = Scratch::take(&mut parts, copied)?;
     let mut copy = copy.as_mut_slice()?;
     passes.each(|step| {
-        let (from, mut to) = step.ends(keys, &mut copy, &mut out);
+        let (from, mut to) = step.ends(Some(keys), &mut copy, &mut out);
         device::sort_sweep::launch_entry(
             sweep,
             stream,
@@ -271,11 +274,12 @@ where
     })
 }
 
-/// Sorts as [`sort_pairs`], in launches of fewer than `portion` keys.
+/// Sorts as [`sort_pairs`], in launches of fewer than `portion` keys. If there are no values, `values_out` has them. There must be several
+/// tiles and an even number of passes then.
 fn pairs_in_portions<K, V>(
     (tile, count, sweep): PairsKernels<K, V>,
     run: Run<'_>,
-    (keys, values): (BufferSlice<'_, K>, BufferSlice<'_, V>),
+    (keys, values): (BufferSlice<'_, K>, Option<BufferSlice<'_, V>>),
     (keys_out, values_out): (BufferSliceMut<'_, K>, BufferSliceMut<'_, V>),
     order: Order,
     portion: usize,
@@ -285,13 +289,16 @@ where
     V: Element,
 {
     let (stream, len, part) = (run.stream, keys.len(), run.part());
-    check_values(order.algorithm, len, values.len())?;
+    check_values(order.algorithm, len, values.map_or(len, |values| values.len()))?;
     check_output(order.algorithm, "keys_out", keys_out.len(), len)?;
     check_output(order.algorithm, "values_out", values_out.len(), len)?;
     let (mut keys_out, mut values_out) = (keys_out.into_slice(..len)?, values_out.into_slice(..len)?);
     let passes = Passes::of::<K, V>(&run, len, portion, order);
+    debug_assert!(values.is_some() || passes.tiles > 1 && passes.count.is_multiple_of(2));
     let Order { begin, end, turned, .. } = order;
-    if passes.tiles <= 1 {
+    if let Some(values) = values
+        && passes.tiles <= 1
+    {
         let dims = passes.dims(passes.tiles);
         let (keys_out, values_out) = (&mut keys_out, &mut values_out);
         return device::sort_tile_pairs::launch_entry(
@@ -306,7 +313,7 @@ where
     let (mut copy, mut values_copy) = (Scratch::take(&mut parts, copied)?, Scratch::take(&mut parts, copied)?);
     let (mut copy, mut values_copy) = (copy.as_mut_slice()?, values_copy.as_mut_slice()?);
     passes.each(|step| {
-        let (from, mut to) = step.ends(keys, &mut copy, &mut keys_out);
+        let (from, mut to) = step.ends(Some(keys), &mut copy, &mut keys_out);
         let (values_from, mut values_to) = step.ends(values, &mut values_copy, &mut values_out);
         device::sort_sweep_pairs::launch_entry(
             sweep,
@@ -472,19 +479,19 @@ impl Passes {
 }
 
 impl Step {
-    /// What a launch reads and what it writes. The first pass reads the input, and the last one writes the output. The passes between use a
-    /// copy in turn, so that no pass writes what it reads.
+    /// What a launch reads and what it writes. The first pass reads the input, if there is one, and the last one writes the output. The passes
+    /// use a copy in turn, so that no pass writes what it reads.
     fn ends<'v, T: Element>(
         &self,
-        input: BufferSlice<'v, T>,
+        input: Option<BufferSlice<'v, T>>,
         copy: &'v mut BufferSliceMut<'_, T>,
         out: &'v mut BufferSliceMut<'_, T>,
     ) -> (BufferSlice<'v, T>, BufferSliceMut<'v, T>) {
-        match (self.first, self.to_out) {
-            (true, true) => (input, out.into()),
-            (false, true) => (copy.as_slice(), out.into()),
-            (true, false) => (input, copy.into()),
-            (false, false) => (out.as_slice(), copy.into()),
+        match (input.filter(|_| self.first), self.to_out) {
+            (Some(input), true) => (input, out.into()),
+            (Some(input), false) => (input, copy.into()),
+            (None, true) => (copy.as_slice(), out.into()),
+            (None, false) => (out.as_slice(), copy.into()),
         }
     }
 }

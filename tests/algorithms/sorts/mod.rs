@@ -2,6 +2,7 @@
 
 mod merge;
 mod merge_sort;
+mod numbers;
 mod search;
 mod sort;
 mod top_k;

@@ -103,7 +103,11 @@ pub fn subjects() -> Vec<Subject> {
             all.push(subject(
                 &["sort_by"],
                 $name,
-                Lengths::near(&[merge_sort_tile_items(size_of::<$k>(), 0), merge_tile_items(size_of::<$k>(), 0)]),
+                Lengths::near(&[
+                    merge_sort_tile_items(size_of::<$k>(), 0),
+                    merge_tile_items(size_of::<$k>(), 0),
+                    sort_tile_items(size_of::<$k>(), 0),
+                ]),
                 |case| (items::<$k>(case, 0, case.len),),
                 |_, (x,)| (exact(at(x, &order(x, $before))),),
                 |_, place, (x,), (out,)| sort_by(place.run(), x.get(), $order, out.room()),
@@ -113,7 +117,36 @@ pub fn subjects() -> Vec<Subject> {
     by! {
         "u32, Less", u32, Less, |a, b| a < b;
         "f32, Greater", f32, Greater, |a, b| b.order(a).is_lt();
+        "i64, Greater", i64, Greater, |a, b| a > b;
+        "f16, Less", f16, Less, |a, b| a.order(b).is_lt();
+        "u8, Greater", u8, Greater, |a, b| a > b;
         "Three, ByKey", Three, ByKey, |a, b| a.key < b.key;
+    }
+    macro_rules! pairs_in_memory_by {
+        ($($name:literal, $k:ty, $v:ty, $order:ident, $before:expr;)*) => {$(
+            all.push(subject(
+                &["sort_pairs_by"],
+                $name,
+                Lengths::near(&[
+                    merge_sort_tile_items(size_of::<$k>(), size_of::<$v>()),
+                    merge_tile_items(size_of::<$k>(), size_of::<$v>()),
+                    sort_tile_items(size_of::<$k>(), size_of::<$v>()),
+                ]),
+                |case| (items::<$k>(case, 0, case.len), items::<$v>(case, 1, case.len)),
+                |_, (x, values)| {
+                    let places = order(x, $before);
+                    (exact(at(x, &places)), exact(at(values, &places)))
+                },
+                |_, place, (x, values), (out, out_values)| {
+                    sort_pairs_by(place.run(), x.get(), values.get(), $order, out.room(), out_values.room())
+                },
+            ));
+        )*};
+    }
+    pairs_in_memory_by! {
+        "u32, u32, Less", u32, u32, Less, |a, b| a < b;
+        "f64, i32, Greater", f64, i32, Greater, |a, b| b.order(a).is_lt();
+        "u32, Flagged, Less", u32, Flagged, Less, |a, b| a < b;
     }
     macro_rules! pairs_by {
         ($($name:literal, $k:ty, $order:ident, $before:expr;)*) => {$(
@@ -138,18 +171,5 @@ pub fn subjects() -> Vec<Subject> {
         "f32, Counting<u32>, Greater", f32, Greater, |a, b| b.order(a).is_lt();
         "Three, Counting<u32>, ByKey", Three, ByKey, |a, b| a.key < b.key;
     }
-    all.push(subject(
-        &["sort_pairs_by"],
-        "u32, Flagged, Less",
-        Lengths::near(&[merge_sort_tile_items(4, 4), merge_tile_items(4, 4)]),
-        |case| (items::<u32>(case, 0, case.len), items::<Flagged>(case, 1, case.len)),
-        |_, (x, values)| {
-            let places = order(x, |a, b| a < b);
-            (exact(at(x, &places)), exact(at(values, &places)))
-        },
-        |_, place, (x, values), (out, out_values)| {
-            sort_pairs_by(place.run(), x.get(), values.get(), Less, out.room(), out_values.room())
-        },
-    ));
     all
 }

@@ -34,7 +34,7 @@ fn portions_continue_each_other() -> Result<()> {
     pairs_in_portions(
         <u32 as SortPairs<u32, ()>>::kernels(),
         Run::on(&stream),
-        (x.as_slice(), v.as_slice()),
+        (x.as_slice(), Some(v.as_slice())),
         to,
         order,
         2 * tile + 1,
@@ -42,6 +42,25 @@ fn portions_continue_each_other() -> Result<()> {
     let mut expected = values;
     expected.sort_by_key(|&value| std::cmp::Reverse(keys[value as usize] >> 9));
     assert!(values_out.to_vec()? == expected);
+    Ok(())
+}
+
+/// Values that are in the output before the sort go on from launch to launch, too.
+#[test]
+fn portions_of_values_in_the_output_continue_each_other() -> Result<()> {
+    let stream = Device::emulator().stream()?;
+    let tile = device::sort_tile_items(4, 4);
+    let keys: Vec<u32> = (0..5 * tile as u32 - 100).map(|i| i.wrapping_mul(0x9e37_79b1) >> 12 << 7).collect();
+    let mut expected: Vec<u32> = (0..keys.len() as u32).collect();
+    let x = stream.buffer_from(&keys)?;
+    let (mut out, mut values_out) = (stream.buffer_zeroed::<u32>(keys.len())?, stream.buffer_from(&expected)?);
+    let order = Order::of::<u32, Greater>("sort_pairs_by", 0..32)?;
+    let to = ((&mut out).into(), (&mut values_out).into());
+    let kernels = <u32 as SortPairs<u32, ()>>::kernels();
+    pairs_in_portions(kernels, Run::on(&stream), (x.as_slice(), None), to, order, 2 * tile + 1)?;
+    expected.sort_by_key(|&value| std::cmp::Reverse(keys[value as usize]));
+    assert!(values_out.to_vec()? == expected);
+    assert!(out.to_vec()?.into_iter().eq(expected.iter().map(|&value| keys[value as usize])));
     Ok(())
 }
 
