@@ -227,7 +227,7 @@ def algorithms(record, largest):
     for input in ["constant", "few distinct"]:
         row("sort_keys", "i32", LARGE, unary("i32", lambda x: torch.sort(x), input), input, label="u32")
         row("sort_by", "i32", LARGE, unary("i32", lambda x: torch.sort(x, stable=True), input), input, label="u32")
-    for name, label, sizes in [("i32", "u32", MOST), ("f32", "f32", SOME), ("i64", "i64", SOME)]:
+    for name, label, sizes in [("i32", "u32", MOST), ("f32", "f32", SOME), ("i64", "i64", SOME), ("f16", "f16", SOME)]:
         sort = unary(name, lambda x: torch.sort(x, stable=True), "keys")
         row("sort_by", name, sizes, sort, label=label)
     for input, k, sizes in [("", 100, MOST), ("k = 10", 10, LARGE), ("k = 1000", 1000, LARGE)]:

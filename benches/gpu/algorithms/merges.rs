@@ -2,7 +2,7 @@
 
 use kernel_primitives::algorithms::{Run, merge, segmented_sort, sort_by, sort_pairs_by, top_k};
 use kernel_primitives::functor::{Greater, Less};
-use kernel_primitives::{Buffer, Result};
+use kernel_primitives::{Buffer, Result, f16};
 
 use super::inputs::{Item, Repeated, random};
 use super::sorts::{Random, key};
@@ -13,6 +13,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
     bench.sort_keys::<u32>("sort_by", "u32", "", MOST, |run, x, out| sort_by(run, x, Less, out))?;
     bench.sort_keys::<f32>("sort_by", "f32", "", SOME, |run, x, out| sort_by(run, x, Less, out))?;
     bench.sort_keys::<i64>("sort_by", "i64", "", SOME, |run, x, out| sort_by(run, x, Less, out))?;
+    bench.sort_keys::<f16>("sort_by", "f16", "", SOME, |run, x, out| sort_by(run, x, Less, out))?;
     for input in ["constant", "few distinct"] {
         bench.sort_keys::<u32>("sort_by", "u32", input, LARGE, |run, x, out| sort_by(run, x, Less, out))?;
     }
