@@ -22,6 +22,9 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
     })?;
     bench.sort_keys::<u32>("sort_by", "u32", OWN, MOST, |run, x, out| sort_by(run, x, OwnOrder, out))?;
     bench.sort_keys::<i64>("sort_by", "i64", OWN, SOME, |run, x, out| sort_by(run, x, OwnOrder, out))?;
+    bench.sort_pairs::<u64>("sort_pairs_by", "u64_u32", "", SOME, |run, x, out| {
+        sort_pairs_by(run, x.0, x.1, Less, out.0, out.1)
+    })?;
     bench.sort_pairs::<u32>("sort_pairs_by", "u32_u32", OWN, SOME, |run, x, out| {
         sort_pairs_by(run, x.0, x.1, OwnOrder, out.0, out.1)
     })?;

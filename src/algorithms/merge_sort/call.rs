@@ -148,7 +148,7 @@ algorithm! {
 ///
 /// Many numbers in memory are sorted by digits, as [`sort_pairs`](crate::algorithms::sort_pairs) does, if the order is `Less` or `Greater`,
 /// and if the values are numbers in memory, too. For keys of two bytes or more, they may also be those of `counting` of `u32` or `u64`, which
-/// take one more launch. [`Parameter::SortPairsDigits`] says how many pairs.
+/// take one more launch.
 ///
 /// Ready for numbers with values of `i32`, `u32` and `f32`, with `Less` and `Greater`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::sort_pairs_by<MyKey, u32, MyOrder>);`.
@@ -203,7 +203,7 @@ where
     check_output("sort_pairs_by", "values_out", values_out.len(), len)?;
     let (out, values_out) = (out.into_slice(..len)?, values_out.into_slice(..len)?);
     if let Some(numbers) = Numbers::of::<S::Item, C>()
-        && len >= run.tuning(Parameter::SortPairsDigits, size_of::<S::Item>())?
+        && len >= run.tuning(Parameter::SortDigits, size_of::<S::Item>())?
         && let Some(keys) = keys.buffer_bytes()
         && let Some(values) = Values::of(&values)
         && numbers.can_sort_pairs(len, values)

@@ -106,12 +106,10 @@ table! {
         [32; 5], Range(1, 32), &[4, 8, 16, 32], &["histogram_even"];
     SortBlocks "sort.blocks" "the most blocks of each multiprocessor that count digits in sorts by digits, by the bytes of a key"
         [2; 5], BLOCKS, &[1, 2, 3, 4], &["sort_keys", "sort_pairs"];
-    SortDigits "sort_by.digits" "the least length from which on `sort_by` sorts numbers in memory by digits, with `Less` or `Greater`, by the bytes of a key"
-        [1 << 17, 1 << 17, 1 << 18, 1 << 21, 1 << 21], Range(0, 1 << 31),
-        &[0, 1 << 16, 1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 21, 1 << 22, 1 << 31], &["sort_by"];
-    SortPairsDigits "sort_pairs_by.digits" "the least length from which on `sort_pairs_by` sorts pairs of numbers by digits, with `Less` or `Greater`, by the bytes of a key"
-        [1 << 16, 1 << 16, 1 << 17, 1 << 20, 1 << 20], Range(0, 1 << 31),
-        &[0, 1 << 15, 1 << 16, 1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 21, 1 << 31], &["sort_pairs_by"];
+    SortDigits "sort_by.digits" "the least length from which on `sort_by` and `sort_pairs_by` sort numbers in memory by digits, with `Less` or `Greater`, by the bytes of a key"
+        [1 << 15, 1 << 15, 1 << 18, (1 << 21) + 1, 1 << 31], Range(0, 1 << 31),
+        &[0, 1 << 15, 1 << 16, 1 << 17, 1 << 18, 1 << 19, 1 << 20, (1 << 21) + 1, 1 << 22, 1 << 31],
+        &["sort_by", "sort_pairs_by"];
     MergeSearching "merge.searching" "the most tiles for which each tile of `merge`, and of a sort by merges, finds its own place"
         [1024; 5], Range(0, 1 << 20), &[256, 512, 1024, 2048, 4096, 16_384, 1 << 20],
         &["merge"];

@@ -22,9 +22,7 @@ const LENGTHS: [usize; 5] = [0, 1, 700, TILE + 1, 2 * TILE + 5];
 /// Values by which so many numbers or more are sorted by digits.
 fn digits(least: usize) -> Result<Tuning> {
     let mut tuning = Tuning::of_capability(None);
-    for parameter in [Parameter::SortDigits, Parameter::SortPairsDigits] {
-        tuning.set(parameter, None, least as u32)?;
-    }
+    tuning.set(Parameter::SortDigits, None, least as u32)?;
     Ok(tuning)
 }
 
