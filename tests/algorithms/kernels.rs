@@ -463,7 +463,7 @@ instantiate!(
     kernel_primitives::algorithms::merge_pairs<u32, u32, Counting<u32>, Counting<u32>, Order>,
     kernel_primitives::algorithms::merge_pairs<Counting<u64>, Counting<u64>, Counting<u64>, Counting<u64>, Less>,
     kernel_primitives::algorithms::sort_pairs_by<u32, Counting<u64>, Less>, kernel_primitives::algorithms::sort_pairs_by<u32, u64, Less>,
-    kernel_primitives::algorithms::sort_pairs_by<u32, Sixteen, Less>,
+    kernel_primitives::algorithms::sort_pairs_by<u64, u64, Less>, kernel_primitives::algorithms::sort_pairs_by<u32, Sixteen, Less>,
     kernel_primitives::algorithms::sort_pairs_by<u32, Flagged, Less>,
     kernel_primitives::algorithms::sort_pairs_by<u32, u8, Less>, kernel_primitives::algorithms::sort_pairs_by<u32, u16, Less>,
     kernel_primitives::algorithms::top_k<Reversed<Span<u64>>, Less>,

@@ -55,11 +55,12 @@ impl MergeSortShape {
     }
 }
 
-/// Returns the bytes of shared memory of a tile with its keys and then its values, and the bytes of half a tile.
+/// Returns the bytes of shared memory that sort a tile with its keys and values, and the bytes of half a tile.
 const fn bytes(key: usize, value: usize) -> [usize; 2] {
-    let tile = merge_sort_tile_items(key, value);
-    let all = (tile * key).next_multiple_of(16) + (tile * value).next_multiple_of(16);
-    [all, all / 2]
+    let items = items(key, value);
+    let (all, half) = ([MERGE_SORT_THREADS, items], [MERGE_SORT_THREADS, items / 2]);
+    let [all, half] = [MergeSortStorage::bytes_of(all, [key, value]), MergeSortStorage::bytes_of(half, [key, value])];
+    [all.next_multiple_of(16), half.next_multiple_of(16)]
 }
 
 /// If a tile takes more bytes than this, it may not fit on devices with little shared memory.

@@ -67,9 +67,10 @@ impl<K: Element, V: Element> SegmentSortTileStorage<K, V> {
 
 // SAFETY: uninitialised elements.
 unsafe impl<K: Element, V: Element> SharedStorage for SegmentSortTileStorage<K, V> {
-    /// After the keys and values come the bounds of a segment for each thread.
-    const BYTES: usize = (Self::VALUES + Self::TILE * size_of::<V>()).next_multiple_of(16)
-        + SEGMENT_SORT_THREADS * size_of::<[u32; 2]>();
+    const BYTES: usize = {
+        let sizes = [size_of::<K>(), size_of::<V>()];
+        SegmentedSortStorage::bytes_of([SEGMENT_SORT_THREADS, items(sizes[0], sizes[1])], sizes)
+    };
     const ALIGN: usize = 16;
 }
 

@@ -303,13 +303,13 @@ fn a_workspace_serves_two_threads_and_two_streams() -> Result<()> {
     })
 }
 
-/// If few tiles of pairs are sorted, there are twice as many tiles, each for itself.
+/// If few tiles of pairs are sorted, there are twice as many tiles, each for itself. A key and a value of every 33 places are gaps.
 #[test]
 fn tiles_of_half_the_pairs_are_sorted() -> Result<()> {
     let stream = stream()?;
     let whole = MergeSortShape::of(4, 4, stream.device().properties().max_shared_bytes);
     let half = whole.halved(4, 4);
-    assert_eq!((half.tile, half.shared_bytes), (4096, 4096 * 8));
+    assert_eq!((half.tile, half.shared_bytes), (4096, 2 * (4096 + 4096 / 32) * 4));
     assert_eq!(MergeSortShape::of(8, 8, usize::MAX).halved(8, 8), MergeSortShape::of(8, 8, usize::MAX));
     let x: Vec<u32> = (0..2 * half.tile as u32 - 50).map(|i| i.wrapping_mul(0x9e37_79b9) >> 8).collect();
     let (keys, values) = (stream.buffer_from(&x)?, stream.buffer_from(&(0..x.len() as u32).collect::<Vec<_>>())?);
@@ -358,6 +358,23 @@ fn few_pairs_are_sorted_by_tiles_of_half_as_many() -> Result<()> {
         graph.launch(&stream)?;
         assert!(places.to_vec()? == expected, "{len}");
         assert!(out.to_vec()? == at(&x, &expected), "{len}");
+    }
+    Ok(())
+}
+
+/// Pairs of 16 bytes are sorted in tiles of half as many if blocks have 64 KiB of shared memory.
+#[test]
+fn wide_pairs_are_sorted_by_halves_in_little_shared_memory() -> Result<()> {
+    let stream = emulator(LIMITS[0] - OWN).stream()?;
+    assert_eq!(LIMITS.map(|limit| MergeSortShape::of(8, 8, limit - OWN).tile), [2048, 4096, 4096, 4096]);
+    for len in [2048, 2049, 4096, 4097, 9000] {
+        let x: Vec<u64> = values::<u64>(len, 1).into_iter().map(|x| x % 99).collect();
+        let expected = in_order(len, &|i, j| x[i].cmp(&x[j]));
+        let along: Vec<u64> = (0..len as u64).collect();
+        let (keys, from) = (stream.buffer_from(&x)?, stream.buffer_from(&along)?);
+        let (mut out, mut places) = (stream.buffer_zeroed::<u64>(len)?, stream.buffer_zeroed::<u64>(len)?);
+        sort_pairs_by(&stream, &keys, &from, Less, &mut out, &mut places)?;
+        assert!(places.to_vec()? == at(&along, &expected), "{len}");
     }
     Ok(())
 }

@@ -1,39 +1,20 @@
 //! Sorts by any comparator.
 
-use core::marker::PhantomData;
-use core::mem::{align_of, size_of};
+use core::mem::size_of;
 use core::panic::Location;
 
 use crate::element::{Element, SortKey};
 use crate::functor::{Comparator, Direction, Sort};
 use crate::simt::{Block, FaultKind, WARP};
-use crate::view::{Shared, SharedArray, SharedStorage};
+use crate::view::{Shared, SharedArray};
 use crate::warp::{Alone, Lanes, Record, SortBits, of_bits, to_bits, unrolled};
 
 mod segmented;
+mod storage;
 
 pub use segmented::{SegmentedSortStorage, block_segmented_merge_sort_pairs};
-
-/// The shared memory of [`block_merge_sort`] and [`block_merge_sort_pairs`], and of the merge sorts of a warp: a key for each item, and for
-/// pairs also a value. For an example see [`block_merge_sort`].
-pub struct MergeSortStorage<const THREADS: usize, const ITEMS: usize, K, V = [u8; 0]>(PhantomData<(K, V)>);
-
-impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> MergeSortStorage<THREADS, ITEMS, K, V> {
-    const TILE: usize = THREADS * ITEMS;
-    /// The beginning of the values, which is aligned for vector access.
-    const VALUES: usize = (Self::TILE * size_of::<K>()).next_multiple_of(16);
-}
-
-// SAFETY: uninitialised elements.
-unsafe impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> SharedStorage
-    for MergeSortStorage<THREADS, ITEMS, K, V>
-{
-    const BYTES: usize = Self::VALUES + Self::TILE * size_of::<V>();
-    const ALIGN: usize = {
-        assert!(align_of::<K>() <= 16 && align_of::<V>() <= 16, "shared memory is aligned to 16 bytes at most");
-        16
-    };
-}
+pub use storage::MergeSortStorage;
+use storage::{between_gaps, place, places, store};
 
 /// Sorts the keys of the block by any comparator. The sort is stable.
 ///
@@ -52,8 +33,8 @@ unsafe impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Sh
 ///
 /// For keys in their own order, prefer [`block_sort`](crate::block::block_sort) or [`block_radix_sort`](crate::block::block_radix_sort).
 ///
-/// Shared memory: one key for each item. It may be used again after the next barrier, which a second collective on the same `Shared` makes
-/// by itself.
+/// Shared memory: one key for each item, with gaps, so that threads rarely access the same bank. It may be used again after the next
+/// barrier, which a second collective on the same `Shared` makes by itself.
 ///
 /// CUB: `BlockMergeSort::Sort`, `StableSort`. Differences: any comparator, always stable; any number of threads; the first `valid`
 /// positions.
@@ -338,10 +319,22 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
         if threads != THREADS {
             cx.raise(FaultKind::BadShape, [threads as u64, THREADS as u64], Location::caller());
         }
-        let tile = MergeSortStorage::<THREADS, ITEMS, S, V>::TILE;
-        let values = MergeSortStorage::<THREADS, ITEMS, S, V>::VALUES;
-        let (keys, values) = (shared.array(0, tile), shared.array(values, tile));
+        let keys = shared.array(0, const { places(THREADS, ITEMS, size_of::<K>()) });
+        let before = const { MergeSortStorage::bytes_of([THREADS, ITEMS], [size_of::<K>(), 0]) };
+        let values = shared.array(before, const { places(THREADS, ITEMS, size_of::<V>()) });
         Self { cx, keys, values, rank: cx.thread_rank() }
+    }
+
+    /// The place of the key at this position.
+    #[inline(always)]
+    fn key_place(position: u32) -> u32 {
+        place(const { between_gaps(ITEMS, size_of::<K>()) }, position)
+    }
+
+    /// The place of the value at this position.
+    #[inline(always)]
+    fn value_place(position: u32) -> u32 {
+        place(const { between_gaps(ITEMS, size_of::<V>()) }, position)
     }
 
     /// The number of this thread's items among the first `valid` of the block.
@@ -414,8 +407,8 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
         let own = self.rank * ITEMS as u32;
         // SAFETY: this thread's places, which other threads have read before the wait.
         unsafe {
-            self.keys.store_items(own as usize, keys);
-            self.values.store_items(own as usize, values);
+            store::<K, ITEMS>(self.keys, own, keys);
+            store::<V, ITEMS>(self.values, own, values);
         }
         self.wait(2 * run);
         let group = self.rank & !(2 * run - 1);
@@ -439,7 +432,7 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
             return;
         }
         // SAFETY: the group's positions were written before the wait, and are next written after another.
-        let key = |position: u32| unsafe { self.keys.load(position as usize) };
+        let key = |position: u32| unsafe { self.keys.load(Self::key_place(position) as usize) };
         if !order.before(key(middle), key(middle - 1)) {
             // The two runs are one run already.
             return;
@@ -457,15 +450,22 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
                 first = half + 1;
             }
         }
-        // Places are in bytes, which step without a multiplication.
-        let bytes = const { SharedArray::<K>::STEP };
+        // Without gaps, places are in bytes, which step without a multiplication.
+        let (has_gaps, step) = const {
+            let has_gaps = between_gaps(ITEMS, size_of::<K>()) > 0;
+            (has_gaps, if has_gaps { 1 } else { SharedArray::<K>::STEP })
+        };
         let (from, upto) = (start, end);
-        let (middle, end) = (middle * bytes, end * bytes);
+        let (middle, end) = (middle * step, end * step);
         // A place where a read does no harm. All lanes read every time, so there is no branch.
-        let last = end - bytes;
-        // SAFETY: as for `key`.
-        let head = |at: u32| Head { at, key: unsafe { self.keys.load_at(at.min(last) as usize) } };
-        let mut heads = [head(first * bytes), head((both - first) * bytes)];
+        let last = end - step;
+        let head = |at: u32| {
+            let read = at.min(last);
+            // SAFETY: as for `key`.
+            let key = if has_gaps { key(read) } else { unsafe { self.keys.load_at(read as usize) } };
+            Head { at, key }
+        };
+        let mut heads = [head(first * step), head((both - first) * step)];
         unrolled!(i < ITEMS, {
             let [first, second] = heads;
             let is_outside = segments.is_some() & ((own + (i as u32) < from) | (own + i as u32 >= upto));
@@ -475,10 +475,10 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
             // After the end, there is nothing to take.
             if size_of::<V>() > 0 && taken.at < end && !is_outside {
                 // SAFETY: as for the keys.
-                values[i] = unsafe { self.values.load((taken.at / bytes) as usize) };
+                values[i] = unsafe { self.values.load(Self::value_place(taken.at / step) as usize) };
             }
             // One load serves either run.
-            let next = head(if is_outside { taken.at } else { taken.at + bytes });
+            let next = head(if is_outside { taken.at } else { taken.at + step });
             replace(&mut heads, take_second, next);
         });
     }

@@ -21,8 +21,16 @@ impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Segmented
 unsafe impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> SharedStorage
     for SegmentedSortStorage<THREADS, ITEMS, K, V>
 {
-    const BYTES: usize = Self::SEGMENTS + THREADS * size_of::<[u32; 2]>();
+    const BYTES: usize = SegmentedSortStorage::bytes_of([THREADS, ITEMS], [size_of::<K>(), size_of::<V>()]);
     const ALIGN: usize = 16;
+}
+
+impl SegmentedSortStorage<0, 0, ()> {
+    /// Returns the bytes of a storage whose keys and values have these sizes.
+    #[doc(hidden)]
+    pub const fn bytes_of([threads, items]: [usize; 2], sizes: [usize; 2]) -> usize {
+        MergeSortStorage::bytes_of([threads, items], sizes).next_multiple_of(16) + threads * size_of::<[u32; 2]>()
+    }
 }
 
 /// Sorts pairs of a key and a value in each segment of the block's items, by the keys, with any comparator. The sort is stable. For keys
