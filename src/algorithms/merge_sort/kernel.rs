@@ -5,7 +5,9 @@ use kernel_primitives::functor::Comparator;
 use kernel_primitives::input::{Source, Span};
 use kernel_primitives::prelude::*;
 
-use crate::algorithms::merge::kernel::{Nothing, by_element, by_items, items, merge_pairs_carveout, put, write_out};
+use crate::algorithms::merge::kernel::{
+    Nothing, by_element, by_items, items, merge_carveout, merge_pairs_carveout, put, write_out,
+};
 use crate::algorithms::tile::{CONTROL, has_little_shared};
 
 /// The number of threads of a block of [`merge_sort_tiles`](struct@merge_sort_tiles).
@@ -102,7 +104,12 @@ macro_rules! by_shape {
 /// Sorts each tile of the launch's [`MergeSortShape`]. The sort is stable. Each block sorts one tile.
 ///
 /// Anyone may launch it: its result is right for any arguments.
-#[kernel(threads(MERGE_SORT_THREADS), one_dimensional, min_blocks(if size_of::<S::Item>() == 4 { 4 } else { 2 }))]
+#[kernel(
+    threads(MERGE_SORT_THREADS),
+    one_dimensional,
+    min_blocks(if size_of::<S::Item>() == 4 { 4 } else { 2 }),
+    carveout(merge_carveout::<S::Item>())
+)]
 pub fn merge_sort_tiles<S, C>(cx: Block, x: Input<S>, mut out: GlobalMut<S::Item>, order: C, shared: SharedSlice<u64>)
 where
     S: Source<Item: Element>,

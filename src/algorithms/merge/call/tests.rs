@@ -249,6 +249,12 @@ fn splits_of_what_is_not_sorted_are_in_the_inputs() -> Result<()> {
 fn merges_say_which_division_of_memory_they_prefer() {
     let of_keys = device::merge_tiles::<Span<u32>, Span<u32>, Less>::info().carveout();
     let of_pairs = device::merge_tiles_pairs::<Span<u32>, Span<u32>, Span<u32>, Span<u32>, Less>::info().carveout();
+    let of_sorted_keys = device::merge_sort_tiles::<Span<u32>, Less>::info().carveout();
     let of_sorted = device::merge_sort_tiles_pairs::<Span<u32>, Span<u32>, Less>::info().carveout();
-    assert_eq!([of_keys, of_pairs, of_sorted], [Some(128 << 10), Some(160 << 10), Some(160 << 10)]);
+    assert_eq!([of_keys, of_pairs, of_sorted_keys, of_sorted], [Some(160 << 10); 4]);
+    let of_wide = device::merge_tiles::<Span<u64>, Span<u64>, Less>::info().carveout();
+    assert_eq!([of_wide, device::merge_sort_tiles::<Span<u64>, Less>::info().carveout()], [Some(128 << 10); 2]);
+    // A block has 16 bytes more for faults, and the device takes a kilobyte.
+    let block = (device::MergeSortShape::of(4, 0, usize::MAX).shared_bytes + 16).next_multiple_of(128) + 1024;
+    assert!(of_sorted_keys >= Some(4 * block));
 }
