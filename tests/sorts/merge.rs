@@ -158,6 +158,8 @@ sorted! {
     merge_sort_of_f64_descending: f64, Greater, 256, 4, descending;
     merge_sort_of_u16_in_seven_threads: u16, Less, 7, 16, ascending;
     sanitize_merge_sort_by_magnitude: i32, ByMagnitude, 48, 1, by_magnitude;
+    sanitize_merge_sort_with_gaps_in_seven_threads: i32, ByMagnitude, 7, 16, by_magnitude;
+    merge_sort_of_f64_with_gaps_in_65_threads: f64, Greater, 65, 8, descending;
 }
 
 #[test]

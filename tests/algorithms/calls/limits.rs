@@ -303,13 +303,16 @@ fn a_workspace_serves_two_threads_and_two_streams() -> Result<()> {
     })
 }
 
-/// If few tiles of pairs are sorted, there are twice as many tiles, each for itself. A key and a value of every 33 places are gaps.
+/// If few tiles of pairs are sorted, there are twice as many tiles, each for itself. In a whole tile, a key and a value of every 33 places are
+/// gaps. Half a tile has none.
 #[test]
 fn tiles_of_half_the_pairs_are_sorted() -> Result<()> {
     let stream = stream()?;
     let whole = MergeSortShape::of(4, 4, stream.device().properties().max_shared_bytes);
     let half = whole.halved(4, 4);
-    assert_eq!((half.tile, half.shared_bytes), (4096, 2 * (4096 + 4096 / 32) * 4));
+    let shape = MergeSortShape::of(4, 4, usize::MAX);
+    assert_eq!((shape.tile, shape.shared_bytes), (8192, 2 * (8192 + 8192 / 32) * 4));
+    assert_eq!((half.tile, half.shared_bytes), (4096, 2 * 4096 * 4));
     assert_eq!(MergeSortShape::of(8, 8, usize::MAX).halved(8, 8), MergeSortShape::of(8, 8, usize::MAX));
     let x: Vec<u32> = (0..2 * half.tile as u32 - 50).map(|i| i.wrapping_mul(0x9e37_79b9) >> 8).collect();
     let (keys, values) = (stream.buffer_from(&x)?, stream.buffer_from(&(0..x.len() as u32).collect::<Vec<_>>())?);

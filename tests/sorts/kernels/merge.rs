@@ -101,7 +101,9 @@ pub fn merge_sorted_pairs<K, V, C, const THREADS: usize, const ITEMS: usize>(
 }
 
 /// Sorts the keys of each tile by a comparator.
-#[kernel(max_threads(THREADS), instantiate(<i32, Less, 128, 8>, <f64, Greater, 256, 4>, <u16, Less, 7, 16>, <i32, ByMagnitude, 48, 1>))]
+#[kernel(max_threads(THREADS), instantiate(
+    <i32, Less, 128, 8>, <f64, Greater, 256, 4>, <u16, Less, 7, 16>, <i32, ByMagnitude, 48, 1>, <i32, ByMagnitude, 7, 16>, <f64, Greater, 65, 8>,
+))]
 pub fn merge_sorted<K, C, const THREADS: usize, const ITEMS: usize>(
     cx: Block,
     x: Global<K>,

@@ -33,8 +33,8 @@ use storage::{between_gaps, place, places, store};
 ///
 /// For keys in their own order, prefer [`block_sort`](crate::block::block_sort) or [`block_radix_sort`](crate::block::block_radix_sort).
 ///
-/// Shared memory: one key for each item, with gaps, so that threads rarely access the same bank. It may be used again after the next
-/// barrier, which a second collective on the same `Shared` makes by itself.
+/// Shared memory: one key for each item. If a thread's keys have 64 or 128 bytes, it has gaps, so that threads rarely access the same bank.
+/// It may be used again after the next barrier, which a second collective on the same `Shared` makes by itself.
 ///
 /// CUB: `BlockMergeSort::Sort`, `StableSort`. Differences: any comparator, always stable; any number of threads; the first `valid`
 /// positions.

@@ -9,8 +9,8 @@ use crate::warp::unrolled;
 
 /// The shared memory of [`block_merge_sort`](crate::block::block_merge_sort) and
 /// [`block_merge_sort_pairs`](crate::block::block_merge_sort_pairs), and of the merge sorts of a warp: a key for each item, and for pairs
-/// also a value. If `ITEMS` is 4, 8 or 16, keys of 4, 8 or 16 bytes have a gap of one key after each 128 bytes, unless a thread has more
-/// bytes of keys. The same is true for values. For an example see [`block_merge_sort`](crate::block::block_merge_sort).
+/// also a value. If a thread's keys have 64 or 128 bytes, and a key has 4, 8 or 16, there is a gap of one key after each 128 bytes. The
+/// same is true for values. For an example see [`block_merge_sort`](crate::block::block_merge_sort).
 pub struct MergeSortStorage<const THREADS: usize, const ITEMS: usize, K, V = [u8; 0]>(PhantomData<(K, V)>);
 
 // SAFETY: uninitialised elements.
@@ -40,12 +40,12 @@ pub(super) const fn places(threads: usize, items: usize, bytes: usize) -> usize 
 
 /// Returns the number of items of `bytes` bytes between two gaps of one item in shared memory, or 0 if there are no gaps.
 ///
-/// Without gaps, threads with 4, 8 or 16 items that read their own first items, or take the same step of a search, would often access the
-/// same bank. Other numbers of items, and items of sizes other than one, two or four words, would not gain from gaps. No gap is inside of a
-/// thread's items.
+/// Without gaps, threads with items of 64 or 128 bytes that read their own first items, or take the same step of a search, would often
+/// access the same bank. With fewer bytes for each thread, gaps cost more instructions than they save. No gap is inside of a thread's
+/// items.
 pub(super) const fn between_gaps(items: usize, bytes: usize) -> u32 {
-    match (items, bytes) {
-        (4 | 8 | 16, 4 | 8 | 16) if items * bytes <= 128 => 128 / bytes as u32,
+    match (bytes, items * bytes) {
+        (4 | 8 | 16, 64 | 128) => 128 / bytes as u32,
         _ => 0,
     }
 }
