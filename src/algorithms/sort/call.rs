@@ -31,8 +31,9 @@ algorithm! {
 /// longer than `keys`: the rest of it stays as it is. [`sort_keys_by_bits`] sorts by some of the keys' bits.
 ///
 /// Cost: one launch if the keys fit in one tile, which has 8192 keys of four bytes. Otherwise the keys are read once to count all digits,
-/// and then read and written once for each eight bits, by the algorithm "Onesweep" (Adinets and Merrill, 2022). The cost does not depend on
-/// the values of the keys. Temporary memory: a copy of the keys if there are more than eight bits, and 2 KiB for each tile.
+/// and then read and written once for each eight bits, by the algorithm "Onesweep" (Adinets and Merrill, 2022). If these bits are the same
+/// in all keys, this is only a copy. Otherwise, few different keys take about as long as random ones. Temporary memory: a copy of the keys if
+/// there are more than eight bits, and 2 KiB for each tile.
 ///
 /// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::sort_keys<MyKey>);`.
 ///
@@ -132,7 +133,8 @@ algorithm! {
 /// Sorts pairs of a key and a value by the keys. The sort is stable. Otherwise this works as [`sort_keys`].
 ///
 /// A value is any element, of any size. Temporary memory includes a copy of the values if there is one of the keys. If values have more bytes
-/// than keys, a tile may have fewer pairs than it has keys alone. [`sort_pairs_by_bits`] sorts by some of the keys' bits.
+/// than keys, a tile may have fewer pairs than it has keys alone. With values of more than 16 bytes, no pass is only a copy.
+/// [`sort_pairs_by_bits`] sorts by some of the keys' bits.
 ///
 /// Ready for keys and values of any numbers. For others, write `instantiate!(kernel_primitives::algorithms::sort_pairs<MyKey, MyValue>);`.
 ///
@@ -447,8 +449,9 @@ impl Passes {
         let stream = run.stream;
         device::count_digits::launch_entry(kernel, stream, dims, keys, &mut counts, self.stride(), begin, end, turned)?;
         let dims = (self.count as u32, DIGITS as u32);
-        device::begin_digits::launch(stream, dims, &mut counts, self.stride())?;
-        Ok(Common { counts, tickets: tickets.reinterpret()?, states: states.reinterpret()? })
+        let mut tickets = tickets.reinterpret()?;
+        device::begin_digits::launch(stream, dims, &mut counts, self.stride(), &mut tickets, self.portions)?;
+        Ok(Common { counts, tickets, states: states.reinterpret()? })
     }
 
     /// Calls `launch` for each launch, in order.

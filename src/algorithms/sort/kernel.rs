@@ -25,6 +25,15 @@ pub const SORT_PORTION: usize = 1 << 30;
 
 /// The number of values of a digit.
 const DIGITS: usize = 256;
+
+/// The upper bits of a launch's tickets: nothing, or that all keys of the pass have one digit, and this digit. The lower bits count tiles.
+const DIGIT_OF_ALL: u32 = 23;
+
+/// Returns the first ticket of a launch of a pass whose keys all have this digit.
+const fn first_ticket_of(digit: u32) -> u32 {
+    (DIGITS as u32 | digit) << DIGIT_OF_ALL
+}
+
 /// The number of items of a thread of [`sort_tile`](struct@sort_tile) and [`sort_sweep`](struct@sort_sweep), by the sizes of a key and a
 /// value. Two blocks on a multiprocessor have registers for this many items. Every device has shared memory for a block, and most have it
 /// for two.

@@ -45,6 +45,59 @@ fn portions_continue_each_other() -> Result<()> {
     Ok(())
 }
 
+/// In the passes by the first and the third byte, all keys have one digit. Their launches have to go on where the ones before them ended, too.
+#[test]
+fn portions_of_passes_whose_keys_have_one_digit_continue_each_other() -> Result<()> {
+    let stream = Device::emulator().stream()?;
+    let tile = device::sort_tile_items(4, 4);
+    let key = |i: u32| i.wrapping_mul(0x9e37_79b1) & 0xff00_ff00 | 0x0080_0001;
+    let keys: Vec<u32> = (0..5 * tile as u32 - 100).map(key).collect();
+    let values: Vec<u32> = (0..keys.len() as u32).collect();
+    let (x, v) = (stream.buffer_from(&keys)?, stream.buffer_from(&values)?);
+    for order in [Order::of::<u32, Less>("sort_pairs", 0..32)?, Order::of::<i32, Greater>("sort_pairs", 0..32)?] {
+        let mut out = stream.buffer_uninit::<u32>(keys.len())?;
+        let mut values_out = stream.buffer_uninit::<u32>(keys.len())?;
+        let to = ((&mut out).into(), (&mut values_out).into());
+        let from = (x.as_slice(), Some(v.as_slice()));
+        let kernels = <u32 as SortPairs<u32, ()>>::kernels();
+        pairs_in_portions(kernels, Run::on(&stream), from, to, order, 2 * tile + 1)?;
+        let mut expected = values.clone();
+        expected.sort_by_key(|&i| keys[i as usize] ^ order.turned as u32);
+        assert!(values_out.to_vec()? == expected);
+        assert!(out.to_vec()?.into_iter().eq(expected.iter().map(|&i| keys[i as usize])));
+
+        let mut out = stream.buffer_uninit::<u32>(keys.len())?;
+        let kernels = <u32 as SortKeys<()>>::kernels();
+        keys_in_portions(kernels, Run::on(&stream), x.as_slice(), (&mut out).into(), order, 2 * tile + 1)?;
+        assert!(out.to_vec()?.into_iter().eq(expected.iter().map(|&i| keys[i as usize])));
+    }
+    Ok(())
+}
+
+/// Each launch of a pass whose keys have one digit begins with a ticket that tells this digit. Others begin with zero.
+#[test]
+fn first_tickets_tell_which_digit_all_keys_have() -> Result<()> {
+    let stream = Device::emulator().stream()?;
+    let tile = device::sort_tile_items(4, 0);
+    let key = |i: u32| i.wrapping_mul(0x9e37_79b1) & 0xff00_ff00 | 0x0080_0001;
+    let x = stream.buffer_from(&(0..4 * tile as u32).map(key).collect::<Vec<_>>())?;
+    let run = Run::on(&stream);
+    for (order, [first, third]) in [
+        (Order::of::<u32, Less>("sort_keys", 0..32)?, [0x01, 0x80]),
+        (Order::of::<u32, Greater>("sort_keys", 0..32)?, [0xfe, 0x7f]),
+    ] {
+        let passes = Passes::of::<u32, ()>(&run, x.len(), 2 * tile + 1, order);
+        let part = run.part();
+        let mut memory = part.part().memory(&[bytes_of::<u64>(passes.words())])?;
+        let shared = passes.begin(Entry::named::<()>(), &part, x.as_slice(), &mut memory.parts())?;
+        let mut tickets = vec![7; shared.tickets.len()];
+        shared.tickets.as_slice().copy_to(&mut tickets)?;
+        let of = |digit: u32| (256 | digit) << 23;
+        assert_eq!(tickets, [of(first), of(first), 0, 0, of(third), of(third), 0, 0]);
+    }
+    Ok(())
+}
+
 /// Values that are in the output before the sort go on from launch to launch, too.
 #[test]
 fn portions_of_values_in_the_output_continue_each_other() -> Result<()> {
@@ -70,19 +123,26 @@ fn keys_that_were_written_after_they_were_counted_stay_inside() -> Result<()> {
     let device = Device::auto()?;
     let order = Order::of::<u32, Less>("sort_keys", 0..8)?;
     let tile = device::sort_tile_items(4, 4);
-    for (len, begins, with_values) in [2 * tile, 2 * tile - 7, tile + 2].into_iter().flat_map(|len| {
+    let cases = [2 * tile, 2 * tile - 7, tile + 2].into_iter().flat_map(|len| {
         [0, 5, 1 << 40, u64::MAX - 1].into_iter().flat_map(move |begins| [(len, begins, false), (len, begins, true)])
-    }) {
+    });
+    // With another second key, the pass does not only copy.
+    for ((len, begins, with_values), second) in cases.flat_map(|case| [(case, 3), (case, 4)]) {
         let stream = device.stream()?;
         let mut around = stream.buffer_from(&vec![77u32; 2 * len])?;
         let mut values_around = stream.buffer_from(&vec![77u32; 2 * len])?;
         let run = Run::on(&stream);
-        let keys = stream.buffer_from(&vec![3u32; len])?;
+        let mut keys = vec![3u32; len];
+        keys[1] = second;
+        let keys = stream.buffer_from(&keys)?;
         let passes = Passes::of::<u32, u32>(&run, len, SORT_PORTION, order);
         let part = run.part();
         let mut memory = run.memory(&[bytes_of::<u64>(passes.words())])?;
         let mut shared = passes.begin(Entry::named::<()>(), &part, keys.as_slice(), &mut memory.parts())?;
-        shared.counts.copy_from(&vec![begins; passes.parts()[0]])?;
+        let mut counts = vec![begins; passes.parts()[0]];
+        // The one key of digit 4 goes where no key of digit 3 goes.
+        counts[4] = if begins == 0 { len as u64 - 1 } else { 0 };
+        shared.counts.copy_from(&counts)?;
         let mut out = around.slice_mut(len / 2..len / 2 + len)?;
         let mut values_out = values_around.slice_mut(len / 2..len / 2 + len)?;
         let launched = passes.each(|step| {
@@ -203,7 +263,8 @@ fn a_tile_counts_no_more_tiles_before_it_than_there_are() -> Result<()> {
 
 #[test]
 fn a_ticket_beyond_the_tiles_is_a_fault() {
-    for ticket in [2, 3, i32::MAX as u32, 1 << 31, u32::MAX - 1, u32::MAX] {
+    // The lower 23 bits count tiles, whether or not the upper ones say that all keys have one digit.
+    for ticket in [2, 3, i32::MAX as u32, (1 << 31) + 2, (256 | 3) << 23 | 2, u32::MAX - 1, u32::MAX] {
         let result = of_ticket(ticket);
         assert!(matches!(result, Err(Error::Fault(_))), "{ticket}: {result:?}");
     }

@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use kernel_primitives::prelude::*;
 use kernel_primitives::view::SharedStorage;
 
-use super::{DIGITS, Digit, SORT_THREADS};
+use super::{DIGITS, Digit, SORT_THREADS, first_ticket_of};
 use crate::algorithms::tile::{CONTROL, has_little_shared};
 
 /// Counts how often each digit of each pass occurs, and adds the counts to `counts[pass * stride + digit]`. Pass `p` sorts by the eight
@@ -144,10 +144,24 @@ pub const fn count_digits_bytes(key: usize, shared_bytes: usize) -> usize {
     if bytes + CONTROL <= shared_bytes { bytes } else { bytes / 2 }
 }
 
-/// Replaces the counts of each pass by the places where the keys of each digit begin. Each block has one pass and 256 threads.
+/// Replaces the counts of each pass by the places where the keys of each digit begin. Each block has one pass and 256 threads. If all keys of
+/// a pass have one digit, the first tickets of its launches say which one.
 #[kernel(launch(pub(crate)), threads(DIGITS), one_dimensional)]
-pub fn begin_digits(cx: Block, counts: GlobalMut<u64, Atomic>, stride: usize, mut shared: Shared<ScanStorage<u64>>) {
+pub fn begin_digits(
+    cx: Block,
+    counts: GlobalMut<u64, Atomic>,
+    stride: usize,
+    tickets: GlobalMut<u32, Atomic>,
+    launches: usize,
+    mut shared: Shared<ScanStorage<u64>>,
+) {
     let at = counts.at(cx.block_rank() * stride + cx.thread_rank() as usize);
-    let ([begin], _) = block_exclusive_scan(cx, &mut shared, &[at.load()], Add);
+    let count = at.load();
+    let ([begin], all) = block_exclusive_scan(cx, &mut shared, &[count], Add);
     at.store(begin);
+    if count == all {
+        for launch in 0..launches {
+            tickets.at(cx.block_rank() * launches + launch).store(first_ticket_of(cx.thread_rank()));
+        }
+    }
 }

@@ -4,8 +4,8 @@ use kernel_primitives::prelude::*;
 
 use super::placed::{Packed, Placed};
 use super::{
-    DIGITS, Digit, Nothing, OF_BEGINS, OF_ITEMS, OF_TICKET, SORT_THREADS, SortTileStorage, is_large, items, list_of,
-    read_keys, scatter, with_items,
+    DIGIT_OF_ALL, DIGITS, Digit, Nothing, OF_BEGINS, OF_ITEMS, OF_TICKET, SORT_THREADS, SortTileStorage, is_large,
+    items, list_of, read_keys, scatter, with_items,
 };
 
 /// The parameters of one launch of a pass.
@@ -36,7 +36,7 @@ pub struct SortPass {
 ///   where they end, for the next launch.
 /// - `states`: it has two halves of `pass.half * 256` words. This launch's half is zero, and the launch clears the other one. Before each
 ///   half are [`SORT_AHEAD`]` * 256` zeros.
-/// - `tickets`: `tickets[pass.launch]` is zero.
+/// - `tickets`: `tickets[pass.launch]` is zero, or what [`begin_digits`](struct@super::begin_digits) writes there.
 ///
 /// There must be fewer than [`SORT_PORTION`](super::SORT_PORTION) keys. `out` may have more elements.
 #[kernel(launch(pub(crate)), threads(SORT_THREADS), one_dimensional, min_blocks(2))]
@@ -131,17 +131,19 @@ fn sweep<K: SortKey, V: Element, const N: usize>(
     let starts = shared.array::<u64>(0, DIGITS);
     let digit_begins = shared.array::<u64>(OF_BEGINS, DIGITS);
     let by_key = shared.array::<K>(OF_ITEMS, tile_items);
-    let ticket = shared.array::<u32>(OF_TICKET, 2);
+    let ticket = shared.array::<u32>(OF_TICKET, 3);
     let thread = cx.thread_rank() as usize;
     cx.require_at_most(keys.len(), out.len());
     // Blocks take their tiles in the order in which they run, so no block waits for one that does not run yet.
     let own_ticket = own_ticket();
     if thread == 0 {
-        let len = keys.len().saturating_sub(own_ticket as usize * tile_items).min(tile_items);
+        let tile = own_ticket % (1 << DIGIT_OF_ALL);
+        let len = keys.len().saturating_sub(tile as usize * tile_items).min(tile_items);
         // SAFETY: written by one thread, before the barrier.
         unsafe {
-            ticket.store(0, own_ticket);
+            ticket.store(0, tile);
             ticket.store(1, len as u32);
+            ticket.store(2, own_ticket >> DIGIT_OF_ALL);
         }
     }
     cx.barrier();
@@ -158,18 +160,40 @@ fn sweep<K: SortKey, V: Element, const N: usize>(
     let digit = || Digit::of_bits(pass.begin, pass.end, pass.turned);
 
     let (tile, first, len) = position();
-    // If a ticket was changed, it counts tiles that do not exist.
+    // If the lower bits of a ticket were changed, they count tiles that do not exist. With other upper bits, the keys go to another place
+    // in `out`.
     cx.require_at_most(tile as usize + 1, pass.tiles as usize);
-    let key = read_keys::<K, N>(cx, keys.slice(first..first + len), pass.turned);
-    if thread < DIGITS {
-        // At most what `out` has, whatever stands there, so that no sum of it overflows.
-        // SAFETY: this thread's digit, up to the barrier before the others look at it.
-        unsafe { digit_begins.store(thread, begins(0).load().min(out.len() as u64)) };
+    let clear = || {
         let mut row = tile;
         while row < pass.clear {
             memory.states.at((pass.half_of(pass.launch + 1) + row) as usize * DIGITS + thread).store(0);
             row += pass.tiles;
         }
+    };
+    // SAFETY: written before the barrier, and not again.
+    let of_all = unsafe { ticket.load(2) };
+    if const { !is_large(size_of::<V>()) } && of_all > 0 {
+        // All keys have one digit, so they stay in their order, and each tile knows where it goes.
+        if thread < DIGITS {
+            clear();
+        }
+        let begins = |row: usize| memory.begins.at(pass.begins as usize + row * DIGITS + of_all as usize % DIGITS);
+        let begin = begins(0).load().min(out.len() as u64) as usize;
+        cx.require_at_most(begin + first + len, out.len());
+        let values = values.map(|(values, out)| (values.slice(first..first + len), out));
+        let moved = (keys.slice(first..first + len), out);
+        move_tile::<K, V, N>(cx, moved, values, begin + first);
+        if tile + 1 == pass.tiles && thread == 0 {
+            begins(1).store((begin + keys.len()) as u64);
+        }
+        return;
+    }
+    let key = read_keys::<K, N>(cx, keys.slice(first..first + len), pass.turned);
+    if thread < DIGITS {
+        // At most what `out` has, whatever stands there, so that no sum of it overflows.
+        // SAFETY: this thread's digit, up to the barrier before the others look at it.
+        unsafe { digit_begins.store(thread, begins(0).load().min(out.len() as u64)) };
+        clear();
     }
     let digits = digit().hidden(cx);
     let ranked = block_radix_rank(cx, ranks, &key.map(|key| digits.of(key)), |count| {
@@ -243,6 +267,40 @@ fn sweep<K: SortKey, V: Element, const N: usize>(
             placed.write::<true>(out, values);
         } else {
             placed.write::<false>(out, values);
+        }
+    }
+}
+
+/// Moves the keys of a tile, and the values, to places from `to`, which are in the outputs.
+fn move_tile<K: SortKey, V: Element, const N: usize>(
+    cx: Block<'_>,
+    (keys, out): (Global<'_, K>, &mut GlobalMut<'_, K>),
+    mut values: Option<(Global<'_, V>, &mut GlobalMut<'_, V>)>,
+    to: usize,
+) {
+    // More at once would take registers from the rest of the kernel.
+    const AT_ONCE: usize = 4;
+    for first in (0..N).step_by(AT_ONCE) {
+        let place = |i: usize| (first + i) * SORT_THREADS + cx.thread_rank() as usize;
+        let (mut key, mut value) = ([K::ZERO; AT_ONCE], [V::ZERO; AT_ONCE]);
+        for (i, (key, value)) in key.iter_mut().zip(&mut value).enumerate() {
+            if place(i) < keys.len() {
+                *key = keys[place(i)];
+                if let Some((values, _)) = &values {
+                    *value = values[place(i)];
+                }
+            }
+        }
+        for (i, (&key, &value)) in key.iter().zip(&value).enumerate() {
+            if place(i) < keys.len() {
+                // SAFETY: each place goes to elements of its own.
+                unsafe {
+                    out.write(to + place(i), key);
+                    if let Some((_, out)) = &mut values {
+                        out.write(to + place(i), value);
+                    }
+                }
+            }
         }
     }
 }
