@@ -33,8 +33,8 @@ algorithm! {
 ///   a border between sorted parts.
 ///
 /// Segments of all lengths are balanced. Short segments cost little more than the first launch. A segment that is the whole input costs as
-/// much as a sort by merges with [`sort_by`](crate::algorithms::sort_by). Temporary memory: a copy of the items, 16 bytes for each tile, and one byte for each
-/// 4096 items and launch, or, if there are two launches, one bit for each item.
+/// much as a sort by merges with [`sort_by`](crate::algorithms::sort_by). Temporary memory: a copy of the items, 16 bytes for each tile,
+/// and one byte for each 4096 items and launch, or, if there are two launches, one bit for each item.
 ///
 /// Ready for numbers with offsets of `u32`, with `Less` and `Greater`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::segmented_sort<MyItem, u32, MyOrder>);`.
