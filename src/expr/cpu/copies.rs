@@ -26,6 +26,7 @@ pub(in crate::expr) unsafe fn copy_run(
     /// The conditions of `copy_run` hold.
     unsafe fn each<T: Copy>(from: *const u8, from_stride: isize, to: *mut u8, to_stride: isize, len: usize) {
         let (from, to) = (from.cast::<T>(), to.cast::<T>());
+        debug_assert!(from.is_aligned() && to.is_aligned(), "elements are aligned");
         // SAFETY: the caller's contract.
         unsafe {
             match (from_stride, to_stride) {

@@ -178,7 +178,8 @@ pub(in crate::expr) unsafe fn copy_neighbours(
     let (inner, size, Shift { by, rule }) = (nest.rank - 1, memory.size, *shift);
     let spare = |axis: usize| Spare::along(spare, &nest.apart, axis);
     let [before, after] = spare(inner);
-    let constant = if let Rule::Constant(word) = rule { word.to_le_bytes() } else { [0; 8] };
+    // A word rather than its bytes, so that it is aligned for every type.
+    let constant = if let Rule::Constant(word) = rule { word.to_le() } else { 0 };
     let stride = operand.strides[inner];
     nest.rows(places, |first, index, len| {
         // SAFETY: the element is inside the room.
@@ -188,7 +189,9 @@ pub(in crate::expr) unsafe fn copy_neighbours(
             copy_run(memory.at(from), from_stride, to(i), 1, len as usize, size);
         };
         // SAFETY: as above; the bytes are the bytes of an element.
-        let fill = |i: isize, len: isize| unsafe { copy_run(constant.as_ptr(), 0, to(i), 1, len as usize, size) };
+        let fill = |i: isize, len: isize| unsafe {
+            copy_run((&raw const constant).cast(), 0, to(i), 1, len as usize, size);
+        };
         let len = len as isize;
         let mut row = operand.offset;
         for axis in 0..inner {
