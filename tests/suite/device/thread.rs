@@ -103,6 +103,43 @@ fn sanitize_a_random_functor_draws_as_often_as_it_needs() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn no_random_numbers_take_no_draw() {
+    let start = Philox::new(1, 2);
+    let mut random = start;
+    assert_eq!(elementwise_random::<_, _, 0, 4>(&mut random, UniformF32), [0f32; 0]);
+    assert_eq!(random, start);
+}
+
+/// Normal numbers are as near to the transform in `f64` as their docs say. The first bits are among the worst.
+#[test]
+fn normal_numbers_are_within_the_promised_units_in_the_last_place() {
+    const UNITS: f64 = 5.0;
+    let worst =
+        [[0xa46d_fc00, 0x1f6d_7600, 0xab20_c304, 0xa231_f4e7], [0x6801_7b12, 0x0a12_b378, 0xa2a6_5100, 0x1efa_5f00]];
+    let drawn = (0..100_000).map(|i| philox4x32_10([i, 0, 0, 0], [5, 0]));
+    for bits in worst.into_iter().chain(drawn) {
+        let found = NormalF32.apply(bits);
+        let [a, b, c, d] = UniformF32.apply(bits).map(f64::from);
+        for (k, (u, v)) in [(a, b), (c, d)].into_iter().enumerate() {
+            // The angle in quarter turns is reduced exactly.
+            let (radius, quarters) = ((-2.0 * (-u).ln_1p()).sqrt(), 4.0 * v);
+            let (sin, cos) = ((quarters - quarters.round()) * std::f64::consts::FRAC_PI_2).sin_cos();
+            let exact = match quarters.round() as u32 % 4 {
+                0 => [cos, sin],
+                1 => [-sin, cos],
+                2 => [-cos, -sin],
+                _ => [sin, -cos],
+            };
+            for (found, exact) in found[2 * k..].iter().zip(exact.map(|part| radius * part)) {
+                let power = f32::from_bits((exact as f32).to_bits() & f32::INFINITY.to_bits());
+                let (unit, error) = (f64::from(power * f32::EPSILON), (f64::from(*found) - exact).abs());
+                assert!(error <= UNITS * unit, "{bits:x?}: {found}, not {exact}");
+            }
+        }
+    }
+}
+
 /// Returns the mean and the variance of a sample, and the share of values whose magnitude is larger than a bound.
 fn moments(values: impl Iterator<Item = f64>, bound: f64) -> [f64; 3] {
     let values: Vec<f64> = values.collect();
