@@ -174,7 +174,7 @@ impl<'a> Run<'a> {
 
 /// A grid of `blocks` blocks of `threads` threads. If a grid cannot have so many blocks, the launch returns the error.
 pub(super) fn grid(blocks: usize, threads: usize) -> Dims {
-    Dims::new(blocks.try_into().unwrap_or(u32::MAX), threads as u32)
+    Dims::for_blocks(blocks).block(threads as u32)
 }
 
 /// The number of bytes of `len` elements, or `usize::MAX` if it overflows.

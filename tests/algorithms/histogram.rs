@@ -167,9 +167,15 @@ fn what_is_no_range_is_an_error() -> Result<()> {
     let stream = stream()?;
     let (x, bytes) = (stream.buffer_from(&[1.0f32])?, stream.buffer_from(&[1u8])?);
     let mut counts = stream.buffer_zeroed::<u32>(4)?;
-    for (low, high) in
-        [(1.0, 1.0), (2.0, 1.0), (f32::NAN, 1.0), (0.0, f32::NAN), (0.0, f32::INFINITY), (f32::MIN, f32::MAX)]
-    {
+    for (low, high) in [
+        (1.0, 1.0),
+        (2.0, 1.0),
+        (f32::NAN, 1.0),
+        (0.0, f32::NAN),
+        (0.0, f32::INFINITY),
+        (f32::MIN, f32::MAX),
+        (0.0, 1e-38),
+    ] {
         let error = histogram_even(&stream, &x, low, high, &mut counts).unwrap_err();
         assert!(matches!(error, Error::Bins { .. }), "{error}");
     }

@@ -55,8 +55,8 @@ algorithm! {
 ///
 /// # Errors
 /// Returns [`Error::Bins`] if `counts` is empty, if `low` is not less than `high` (or one of them is NaN), if the type of the items cannot
-/// represent `low` or `high` (for integers, `high` may be the number after the largest value), if `high - low` overflows for floats, or if
-/// there are more than 2^31 bins of floats. Returns the errors of a launch.
+/// represent `low` or `high` (for integers, `high` may be the number after the largest value), if `high - low` or
+/// `bins / (high - low)` overflows for floats, or if there are more than 2^31 bins of floats. Returns the errors of a launch.
 pub fn histogram_even<'a, 'o, I, S, C, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
