@@ -342,7 +342,8 @@ where
         half
     }
 
-    /// Loads the vectors of a lane that have items of the range. Items outside of the range may be anything.
+    /// Loads the vectors of a lane that have items of the range. In place of items outside of the range come identities, because the
+    /// operator is called with items of one segment only.
     fn load<const ROUNDS: usize>(&self, share: LaneVectors) -> [[S::Item; N]; ROUNDS] {
         let LaneVectors { own, apart, begin, end } = share;
         let (x, lead) = (self.x, self.lead);
@@ -354,6 +355,31 @@ where
                 if at < end {
                     // SAFETY: inside, as the first vector and the last one of the range are; and aligned.
                     *vector = unsafe { x.vector_inside(at - lead) };
+                    if at < begin || at + N > end {
+                        for (i, item) in vector.iter_mut().enumerate() {
+                            if at + i < begin || at + i >= end {
+                                *item = self.op.identity();
+                            }
+                        }
+                    }
+                }
+            }
+            // By then, all vectors are in flight. If a lane has the first item of the range, it is in the first vector.
+            if own < begin {
+                for (i, item) in vectors[0].iter_mut().enumerate() {
+                    if own + i < begin {
+                        *item = self.op.identity();
+                    }
+                }
+            }
+            for (round, vector) in vectors.iter_mut().enumerate() {
+                let at = own + round * apart;
+                if at < end && end - at < N {
+                    for (i, item) in vector.iter_mut().enumerate() {
+                        if i >= end - at {
+                            *item = self.op.identity();
+                        }
+                    }
                 }
             }
         } else {
