@@ -101,6 +101,15 @@ const fn vector<T>() -> usize {
     }
 }
 
+/// Returns a number of items that have at most 128 bytes together, or one: `most` items, or fewer.
+const fn at_most(most: usize, bytes: usize) -> usize {
+    let mut vector = most;
+    while vector > 1 && vector * bytes > 128 {
+        vector /= 2;
+    }
+    vector
+}
+
 mod sealed {
     pub trait Sealed {}
 }

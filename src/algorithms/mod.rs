@@ -229,7 +229,8 @@ pub(crate) mod device {
     };
     pub use super::search::kernel::search_tiles;
     pub use super::segmented::kernel::{
-        SEGMENT_ENDS_THREADS, SEGMENT_THREADS, SegmentStorage, segment_ends, segment_tile_items, segment_tiles,
+        SEGMENT_ENDS_THREADS, SEGMENT_OFFSETS, SEGMENT_THREADS, SegmentStorage, segment_ends, segment_tile_items,
+        segment_tiles,
     };
     pub use super::segmented::scan::{SEGMENT_SCAN_OFFSETS, segment_scan_tiles};
     pub use super::segmented::scan_warps::{

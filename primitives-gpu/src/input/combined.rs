@@ -2,7 +2,7 @@
 
 use core::mem::offset_of;
 
-use super::{AsSource, Sealed, Source, each};
+use super::{AsSource, Sealed, Source, at_most, each};
 use crate::element::KernelParam;
 use crate::functor::UnaryFn;
 use crate::simt::Block;
@@ -37,7 +37,7 @@ unsafe impl<S: Source, F: UnaryFn<S::Item, Output: Copy> + KernelParam> Source f
         offset_of!(Self, f),
         F::LAYOUT,
     );
-    const VECTOR: usize = S::VECTOR;
+    const VECTOR: usize = at_most(S::VECTOR, size_of::<F::Output>());
     const IN_FLIGHT: usize = S::IN_FLIGHT;
 
     #[inline(always)]
@@ -103,7 +103,7 @@ unsafe impl<S: Source, R: Source> Source for Zip<S, R> {
         offset_of!(Self, second),
         R::LAYOUT,
     );
-    const VECTOR: usize = if S::VECTOR < R::VECTOR { S::VECTOR } else { R::VECTOR };
+    const VECTOR: usize = at_most(if S::VECTOR < R::VECTOR { S::VECTOR } else { R::VECTOR }, size_of::<Self::Item>());
     const IN_FLIGHT: usize = if S::IN_FLIGHT > R::IN_FLIGHT { S::IN_FLIGHT } else { R::IN_FLIGHT };
 
     #[inline(always)]

@@ -38,8 +38,14 @@ const fn odd_vectors(bytes: usize) -> usize {
 pub struct ReduceByKeyStorage<K, V>(PhantomData<(K, V)>);
 
 impl<K: Source, V: Source> ReduceByKeyStorage<K, V> {
-    /// The number of items of a vector of keys, but not more than the bits of a byte.
-    const VECTOR: usize = if K::VECTOR < 8 { K::VECTOR } else { 8 };
+    /// The number of items of a vector of keys, but not more than the bits of a byte, and not more than a block has memory for.
+    const VECTOR: usize = {
+        let mut vector = if K::VECTOR < 8 { K::VECTOR } else { 8 };
+        while vector > 1 && STAGE_THREADS * (vector * size_of::<V::Item>() + 1) > TILE_BYTES {
+            vector /= 2;
+        }
+        vector
+    };
 
     /// The number of vectors of a lane for whose values a block has memory. It is odd, so that lanes that read their own vectors rarely
     /// access the same bank.

@@ -111,7 +111,9 @@ where
     let (mut partials, mut crossing) = (Scratch::take(&mut parts, 2 * tiles)?, parts.take::<u64>(tiles)?);
     let mut partials = partials.as_mut_slice()?;
     let threads = device::SEGMENT_THREADS;
-    let dims = grid((tiles * 32).div_ceil(threads), threads);
+    // If there are many empty segments, there are blocks without items.
+    let blocks = (tiles * 32).div_ceil(threads).max(segments.div_ceil(device::SEGMENT_OFFSETS));
+    let dims = grid(blocks, threads);
     device::segment_tiles::launch_entry(
         tiles_kernel,
         stream,

@@ -69,24 +69,46 @@ unsafe impl<S: Source> SharedStorage for SegmentStorage<S> {
     const ALIGN: usize = 16;
 }
 
+/// The number of offsets that justify another block, whose threads only check them.
+pub const SEGMENT_OFFSETS: usize = 128 * SEGMENT_THREADS;
+
 /// Faults unless all offsets are in order and inside. A thread reads four at once, so that it waits for memory once.
 #[track_caller]
 pub(crate) fn check<O: Source<Item: Integer + ConvertTo<u64>>>(cx: Block, offsets: Input<O>, len: usize) {
+    check_and_list(cx, offsets, len, |_| ());
+}
+
+/// Works as [`check`]. In addition, it calls `is_empty` for each empty segment, in one thread of the grid.
+#[track_caller]
+fn check_and_list<O>(cx: Block, offsets: Input<O>, len: usize, mut is_empty: impl FnMut(usize))
+where
+    O: Source<Item: Integer + ConvertTo<u64>>,
+{
     const AT_ONCE: usize = 4;
-    let at = |index: usize| offsets.get(index).map_or(0, ConvertTo::convert);
+    let at = |index: usize| -> u64 { offsets.get(index).map_or(0, ConvertTo::convert) };
     for i in cx.items(offsets.len().div_ceil(AT_ONCE)) {
         let first = i.index() * AT_ONCE;
-        let mut begin: u64 = at(first.wrapping_sub(1));
+        let mut begin = at(first.wrapping_sub(1));
         let ends: [u64; AT_ONCE] = match offsets.items::<AT_ONCE>(first) {
             Some(ends) => ends.map(ConvertTo::convert),
             // The last offset stands for those after it.
             None => core::array::from_fn(|i| at((first + i).min(offsets.len() - 1))),
         };
+        let mut any_empty = false;
         for &end in &ends {
             cx.require_at_most(begin as usize, end as usize);
+            any_empty |= begin == end;
             begin = end;
         }
         cx.require_at_most(begin as usize, len);
+        if any_empty {
+            // The first offset ends no segment.
+            for index in first.max(1)..(first + AT_ONCE).min(offsets.len()) {
+                if at(index - 1) == at(index) {
+                    is_empty(index - 1);
+                }
+            }
+        }
     }
 }
 
@@ -137,18 +159,20 @@ pub fn segment_tiles<S, O, R>(
     let tile = cx.block_rank() * const { SEGMENT_THREADS / WARP as usize } + cx.warp() as usize;
     let items = const { segment_tile_items::<S>() } as u64;
     let first = tile as u64 * items;
-    let is_last = first + items >= len;
-    let last = if is_last { len } else { first + items };
+    let last = (first + items).min(len);
     // The tile is in flight while the warp finds its segments.
     shared.enter();
     let place = cx.warp() as usize * const { segment_tile_items::<S>() };
     let staged = Staged { items: shared.array(0, const { SegmentStorage::<S>::ITEMS }), place, first: first as usize };
     // SAFETY: the warp's part of shared memory, which it reads after it has waited.
     unsafe { by_vector!(S, stage::<S; VECTOR>(cx, x, &staged)) };
-    // This checks all offsets, including those that a search for others does not read.
-    check(cx, offsets, x.len());
-    // Tile 0 exists for the empty segments of an empty input.
-    if first >= len && tile > 0 {
+    // This checks all offsets, including those that a search for others does not read. There may be far more empty segments than items, so
+    // all threads write their results.
+    check_and_list(cx, offsets, x.len(), |segment| {
+        // SAFETY: one thread has the segment, and none writes it below.
+        unsafe { out.write(segment, op.post(op.identity(), 0)) };
+    });
+    if first >= len {
         return;
     }
 
@@ -162,11 +186,18 @@ pub fn segment_tiles<S, O, R>(
     let mut goes_on = NONE;
     loop {
         let (begin, end) = range;
-        // Only empty segments can begin at the end of the input.
-        let own = segment < segments && (begin < last || is_last);
+        let own = segment < segments && begin < last;
         // The next segment begins where this one ends. Its place is in flight while the warp reduces this one.
-        let has_more = cx.all(FULL_MASK, own && (end < last || is_last));
+        let has_more = cx.all(FULL_MASK, own && end < last);
         if has_more {
+            if cx.all(FULL_MASK, begin == end) {
+                // There may be any number of further empty segments.
+                let next = segment - cx.lane() as usize + WARP as usize;
+                let rest = segments.saturating_sub(next);
+                segment += WARP as usize + warp_bound(cx, rest, |at| bounds(offsets, next + at).1 <= end);
+                range = range_of(segment);
+                continue;
+            }
             range = range_of(segment + WARP as usize);
         }
         let (from, to) = if own { (begin.max(first), end.min(last)) } else { (first, first) };
@@ -207,7 +238,7 @@ pub fn segment_tiles<S, O, R>(
             // SAFETY: as above; no other segment goes on after the tile.
             unsafe { partials.write(2 * tile + 1, total) };
             goes_on = segment as u64;
-        } else if own {
+        } else if own && items > 0 {
             // SAFETY: a segment begins in one tile.
             unsafe { out.write(segment, op.post(total, end.wrapping_sub(begin))) };
         }
@@ -235,7 +266,7 @@ pub fn segment_ends<T, O, R>(
     op: R,
     bits: u32,
     mut firsts: Shared<ReduceStorage<u64, SEGMENT_ENDS_THREADS>>,
-    mut totals: Shared<ReduceStorage<R::Accum, SEGMENT_ENDS_THREADS>>,
+    mut totals: Shared<ReduceStorage<R::Accum>>,
 ) where
     T: Element,
     O: Source<Item: Integer + ConvertTo<u64>>,

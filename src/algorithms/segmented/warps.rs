@@ -34,7 +34,7 @@ pub fn segment_warps<S, O, R>(
     op: R,
     mut words: Shared<WarpStorage<u32, SEGMENT_WARPS>>,
     mut halves: Shared<WarpStorage<R::Accum, SEGMENT_WARPS>>,
-    mut totals: Shared<ReduceStorage<R::Accum, SEGMENT_WARPS_THREADS>>,
+    mut totals: Shared<ReduceStorage<R::Accum>>,
 ) where
     S: Source<Item: Element>,
     O: Source<Item: Integer + ConvertTo<u64>>,

@@ -8,8 +8,8 @@ use kernel_primitives::algorithms::{
     select_if, sort_by, sort_keys, sort_keys_by_bits, sort_pairs, sort_pairs_by, sort_pairs_by_bits, stable_partition,
     top_k_pairs, transform, unique, unique_by_key,
 };
-use kernel_primitives::functor::{Add, Identity, Less, LessThan, Sum, bind_second};
-use kernel_primitives::input::{Span, constant, counting};
+use kernel_primitives::functor::{Add, Identity, Less, LessThan, ReduceBy, Sum, bind_second};
+use kernel_primitives::input::{Span, constant, counting, map};
 use kernel_primitives::kernels::device::{
     MERGE_SORT_THREADS, MergeSortShape, SortTileStorage, count_digits_bytes, histogram_counters,
     merge_sort_tiles_pairs, sort_tile_items,
@@ -20,7 +20,7 @@ use kernel_primitives::simt::FaultKind;
 use kernel_primitives::view::SharedStorage;
 use kernel_primitives::{Complex, Device, Diagnosis, Dims, EmulatorOptions, Error, Result};
 
-use crate::kernels::Sixteen;
+use crate::kernels::{AddEach, Sixteen, Times};
 use crate::support::{stream, values};
 use crate::{at, in_order};
 
@@ -412,5 +412,59 @@ fn a_tile_of_pairs_has_a_value_for_each_key() -> Result<()> {
             Err(other) => return Err(other),
         }
     }
+    Ok(())
+}
+
+/// There are few segments, and so many that tiles are reduced. The second segment is in several of these.
+#[test]
+fn wide_items_are_reduced_with_little_shared_memory() -> Result<()> {
+    macro_rules! check {
+        ($($n:literal)*) => {$(for limit in LIMITS {
+            let stream = emulator(limit - OWN).stream()?;
+            for empty in [0, 9000] {
+                let offsets: Vec<u32> = [0, 5, 305].into_iter().chain(vec![305; empty]).collect();
+                let x: Vec<[u64; $n]> = (0..305).map(|i| [i; $n]).collect();
+                let (x, at) = (stream.buffer_from(&x)?, stream.buffer_from(&offsets)?);
+                let mut out = stream.buffer_zeroed::<[u64; $n]>(offsets.len() - 1)?;
+                segmented_reduce(&stream, &x, &at, ReduceBy(AddEach), &mut out)?;
+                let expected = [[10; $n], [(5..305).sum::<u64>(); $n]];
+                assert_eq!(out.to_vec()?[..2], expected, "{limit} bytes, {empty} empty segments");
+            }
+        })*};
+    }
+    check!(3 32);
+    Ok(())
+}
+
+#[test]
+fn wide_values_of_narrow_keys_fit_everywhere() -> Result<()> {
+    for limit in LIMITS {
+        let stream = emulator(limit - OWN).stream()?;
+        let keys = stream.buffer_from(&(0..1000).map(|i| (i / 3 % 7) as u8).collect::<Vec<_>>())?;
+        let x = stream.buffer_from(&vec![[1u64; 32]; 1000])?;
+        let (mut found, mut sums) = (stream.buffer_zeroed::<u8>(334)?, stream.buffer_zeroed::<[u64; 32]>(334)?);
+        let mut count = stream.buffer_zeroed::<u64>(1)?;
+        reduce_by_key(&stream, &keys, &x, AddEach, &mut found, &mut sums, &mut count)?;
+        assert_eq!(count.to_vec()?, [334]);
+        assert!(sums.to_vec()?[..333].iter().all(|sum| *sum == [3; 32]));
+
+        let (mut items, mut lengths) = (stream.buffer_zeroed::<[u8; 128]>(334)?, stream.buffer_zeroed::<u32>(334)?);
+        run_length_encode(&stream, map(&keys, Times::<128>), &mut items, &mut lengths, &mut count)?;
+        assert!(lengths.to_vec()?[..333].iter().all(|&length| length == 3));
+        assert!(items.to_vec()?.iter().enumerate().all(|(run, item)| *item == [(run % 7) as u8; 128]));
+    }
+    Ok(())
+}
+
+/// The error has the number of blocks that are needed, also if it has more than 32 bits.
+#[test]
+fn a_grid_that_is_too_large_is_named_by_its_blocks() -> Result<()> {
+    let stream = stream()?;
+    let blocks = |len: usize| match transform(&stream, counting(0u64, len), Identity, discard(len)).unwrap_err() {
+        Error::LaunchLimit { what: "the grid's x dimension", asked, .. } => asked,
+        error => panic!("{error}"),
+    };
+    assert_eq!(blocks(1 << 48), 2 * blocks(1 << 47));
+    assert!(blocks(1 << 48) > u64::from(u32::MAX));
     Ok(())
 }

@@ -3,12 +3,12 @@
 #[cfg(not(target_arch = "nvptx64"))]
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use kernel_primitives::functor::Sum;
+use kernel_primitives::functor::{ReduceBy, Sum};
 use kernel_primitives::input::{self, Counting, Span};
 use kernel_primitives::kernels::device::{self, Binning};
 use kernel_primitives::prelude::*;
 
-use super::Order;
+use super::{AddEach, Order, Times};
 
 /// Returns a random answer. On the host, the next answer for the same number may differ.
 #[inline(always)]
@@ -88,6 +88,25 @@ impl PartialEq for Fickle {
     }
 }
 
+/// Adds numbers. A sum that has more than 32 bits is a fault.
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct AddExactly;
+
+impl BinaryFn<u32> for AddExactly {
+    type Output = u32;
+    #[inline(always)]
+    fn apply(&self, a: u32, b: u32) -> u32 {
+        a.checked_add(b).expect("a sum of 32 bits")
+    }
+}
+
+impl Reducer<u32> for AddExactly {
+    #[inline(always)]
+    fn identity(&self) -> u32 {
+        0
+    }
+}
+
 type Numbers = Span<u32>;
 type Drifting = input::Map<Numbers, Drift>;
 
@@ -102,7 +121,13 @@ instantiate!(
     kernel_primitives::algorithms::reduce_by_key<Fickle, Counting<u32>, Add>,
     kernel_primitives::algorithms::inclusive_scan_by_key<Fickle, u32, Add>,
     kernel_primitives::algorithms::segmented_reduce<u32, Drifting, Sum>,
-    kernel_primitives::algorithms::segmented_inclusive_scan<u32, Drifting, Add>
+    kernel_primitives::algorithms::segmented_inclusive_scan<u32, Drifting, Add>,
+    kernel_primitives::algorithms::segmented_inclusive_scan<u32, u32, AddExactly>,
+    kernel_primitives::algorithms::segmented_exclusive_scan<u32, u32, AddExactly>,
+    kernel_primitives::algorithms::segmented_reduce<[u64; 3], u32, ReduceBy<AddEach>>,
+    kernel_primitives::algorithms::segmented_reduce<[u64; 32], u32, ReduceBy<AddEach>>,
+    kernel_primitives::algorithms::reduce_by_key<u8, [u64; 32], AddEach>,
+    kernel_primitives::algorithms::run_length_encode<input::Map<Span<u8>, Times<128>>, u32>
 );
 instantiate!(device::histogram_tiles<Numbers, Coin, u32>);
 

@@ -29,15 +29,16 @@ pub fn offsets(first: usize, lengths: impl IntoIterator<Item = usize>) -> Vec<u3
 /// A number of empty segments that is so large that they cannot each have a warp, and other kernels reduce them.
 const EMPTY: usize = 9000;
 
-/// Adds `count` empty segments at the end of the offsets.
+/// Adds `count` empty segments: half of them in the middle, and the rest at the end.
 fn with_empty(offsets: &[u32], count: usize) -> Vec<u32> {
-    offsets.iter().copied().chain([offsets[offsets.len() - 1]].repeat(count)).collect()
+    let (before, after) = offsets.split_at(offsets.len().div_ceil(2));
+    let empty = |offsets: &[u32], count| [offsets[offsets.len() - 1]].repeat(count);
+    [before, &empty(before, count / 2), after, &empty(offsets, count - count / 2)].concat()
 }
 
 /// Returns offsets of segments of many lengths: all equal, none, one huge among small ones, and any lengths between. Tiles of reductions
 /// have 2048 items, and a thread reads eight items of a segment, so a warp reads the huge segments. The longest has more tiles of scans
 /// than a group of the chain, 32.
-/// eight of a segment, so that the huge ones are for a warp; the longest is of more tiles of scans than a group of the chain has, 32.
 fn shapes() -> Vec<Vec<u32>> {
     let random = |most: u32, count| values::<u32>(count, 7).into_iter().map(move |x| (x % most) as usize);
     let of_scans = SegmentScanItems::<Span<f32>>::tiles(1, 256).tile;

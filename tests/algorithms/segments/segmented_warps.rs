@@ -6,6 +6,7 @@ use kernel_primitives::input::{Counting, Span, counting};
 use kernel_primitives::kernels::device::{SEGMENT_SCAN_WARPS_THREADS, segment_scan_lane_bits, segment_scan_warp_items};
 use kernel_primitives::{Buffer, Device, Diagnosis, EmulatorOptions, Error, Result, Stream};
 
+use crate::kernels::hostile::AddExactly;
 use crate::kernels::{AddEach, Compose, Map};
 use crate::segments::segmented::{offsets, sums, tiles};
 use crate::support::{stream, streams, values};
@@ -362,5 +363,30 @@ fn sums_of_few_items_have_the_same_bits_on_every_device() -> Result<()> {
         bits.push(sums.to_vec()?.into_iter().map(f32::to_bits).collect::<Vec<_>>());
     }
     assert!(bits.windows(2).all(|two| two[0] == two[1]));
+    Ok(())
+}
+
+/// The first items of two segments have a sum that is too large. Lanes, a warp, a block or tiles have segments, which begin anywhere in a
+/// vector.
+#[test]
+fn an_operator_gets_only_items_of_one_segment() -> Result<()> {
+    let stream = stream()?;
+    for (short, first) in [(100, 0), (100, 1), (1500, 2), (1500, 3)] {
+        let some = [1, 1, 1, 1, 5, LONGEST + 1, 3, BLOCK, 2];
+        let offsets = offsets(first, some.into_iter().chain(vec![1; short]).chain([3; 50]));
+        let len = offsets[offsets.len() - 1] as usize;
+        lane_bits(len, &offsets);
+        let is_head = |i: usize| i == 0 || offsets.binary_search(&(i as u32)).is_ok();
+        let x: Vec<u32> = (0..len).map(|i| if is_head(i) { 3_000_000_000 } else { 1 }).collect();
+        let (buffer, at) = (stream.buffer_from(&x)?, stream.buffer_from(&offsets)?);
+        let mut out = stream.buffer_zeroed::<u32>(len)?;
+        for tuning in [Tuning::of(stream.device())?, &tiles()?] {
+            segmented_inclusive_scan(Run::on(&stream).tuned(tuning), &buffer, &at, AddExactly, &mut out)?;
+            let [inclusive, exclusive] = sums(&x, &offsets, 0, |a, b| a + b);
+            assert!(out.to_vec()? == inclusive);
+            segmented_exclusive_scan(Run::on(&stream).tuned(tuning), &buffer, &at, 0, AddExactly, &mut out)?;
+            assert!(out.to_vec()? == exclusive);
+        }
+    }
     Ok(())
 }
