@@ -13,7 +13,7 @@
 //! The published packages of `kernel-primitives` contain that library's kernels, compiled. A build compiles the kernels of your crate alone,
 //! and what the variables below say of architectures, line tables and dumps is for those. With `KERNEL_PRIMITIVES_FROM_SOURCE=1`, and where
 //! the library is a dependency by `git` or `path`, the first build with its feature `cuda` compiles its kernels too, and the variables are
-//! for all. It takes minutes, in which cargo shows nothing but the name of the build script. `KERNEL_PRIMITIVES_ARCHS=90` builds for one
+//! for all. It takes minutes; on a terminal, a line shows how many kernels are done. `KERNEL_PRIMITIVES_ARCHS=90` builds for one
 //! architecture, in less than half the time.
 //!
 //! # What it does

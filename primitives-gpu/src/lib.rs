@@ -11,11 +11,11 @@
 //! index functions and no thread-local state. The token cannot outlive the kernel, nor leave its thread.
 //!
 //! **Global memory.** A [`Global`] is read. No thread writes its elements during the launch; the borrow of the buffer guarantees that. All
-//! threads of the grid share a [`GlobalMut`]. Its third parameter, a [partition](view::partition), says which thread owns which element:
-//! [`PerThread`](view::PerThread), [`Tiles<N>`](view::Tiles), [`PerBlock`](view::PerBlock), or [`Atomic`](view::Atomic). Owned elements are
-//! written through tokens that a [`Block`] gives out. No two threads can get the same token, so writes are disjoint by construction. Any
-//! other write is atomic, or `unsafe` with its contract. All accesses are checked against the length of the view on both machines. A
-//! violation is a [fault](simt::FaultKind), and never undefined behaviour.
+//! threads of the grid share a [`GlobalMut`]. Its last parameter, a [partition](view::partition), says which thread owns which element:
+//! [`PerThread`](view::PerThread), [`Tiles<N>`](view::Tiles), [`PerBlock`](view::PerBlock), [`Atomic`](view::Atomic) or another one. Owned
+//! elements are written through tokens that a [`Block`] gives out. No two threads can get the same token, so writes are disjoint by
+//! construction. Any other write is atomic, or `unsafe` with its contract. All accesses are checked against the length of the view on both
+//! machines. A violation is a [fault](simt::FaultKind), and never undefined behaviour.
 //!
 //! **Shared memory.** A block has one arena. A collective declares its storage as a type, and takes it as `&mut Shared<S>`. A kernel takes
 //! it as a parameter [`Shared<S>`] from the launcher, which adds up sizes and alignments at compile time. A [`Shared`] remembers whether a
@@ -35,9 +35,9 @@
 //! build for a GPU, and on the host without overflow checks. `f16` and `bf16` are the types of the `half` crate. Their traits compute with
 //! the GPU's own instructions, and give the same bits on the host.
 //!
-//! **Functors.** The traits are [`UnaryFn`], [`BinaryFn`], [`TernaryFn`], [`NaryFn`], [`Reducer`] and [`Reduction`]. Closures
-//! are functors. The bounds are the same on both machines. A functor that is a kernel parameter implements [`KernelParam`],
-//! which fixes its layout.
+//! **Functors.** The traits are [`NullaryFn`], [`UnaryFn`], [`BinaryFn`], [`TernaryFn`], [`NaryFn`], [`Reducer`] and [`Reduction`].
+//! Closures are functors. The bounds are the same on both machines. A functor that is a kernel parameter implements [`KernelParam`], which
+//! fixes its layout.
 //!
 //! **Inlining.** The device build inlines all functions of a kernel, whatever their size, except `#[cold]` and `#[inline(never)]`
 //! functions. `#[inline(always)]` is for the host: with it, a function of a few lines is faster in the emulator, but a longer function
@@ -47,8 +47,8 @@
 //! Their identities are +∞ and −∞, or the type's limits. Square root and division are correctly rounded. Multiply and
 //! add are not contracted unless the build asks for it.
 //!
-//! **Two styles.** Primitives with the seed's names take the shape of the block at run time. Collectives that need a static layout take the
-//! number of threads as a const generic.
+//! **Two styles.** Primitives with the names of Paddle's Kernel Primitive API, which these docs call the seed, take the shape of the block
+//! at run time. Collectives that need a static layout take the number of threads as a const generic.
 
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(stdarch_nvptx))]

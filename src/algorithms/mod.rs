@@ -1,8 +1,13 @@
 //! Algorithms over whole buffers. Each is one call.
 //!
-//! An input is a buffer, or what [`input`](crate::input) computes from buffers. An output is a buffer, or what [`output`](crate::output)
-//! makes of buffers. The first argument says where an algorithm runs: a `&Stream`, or a [`Run`], which adds options to a stream. A call
-//! returns when its launches are in the stream's queue. Results stay on the device.
+//! An input is a buffer, a slice of one, or what [`input`](crate::input) computes from these. The keys and values of [`sort_keys`],
+//! [`sort_pairs`] and their forms `_by_bits`, the levels of [`histogram_ranges`], and the `z` of [`spmv_with`] and [`spmm_with`] cannot be
+//! computed. An output is a buffer or a slice of one. In [`transform`], [`generate`], [`gather`] and Fourier transforms, it can also be
+//! what [`output`](crate::output) makes of these. The compiler does not accept an input that is also an output of the call;
+//! [`fft_in_place`] and [`ifft_in_place`] have one argument for both.
+//!
+//! The first argument says where an algorithm runs: a `&Stream`, or a [`Run`], which adds options to a stream. A call returns when its
+//! launches are in the stream's queue. Results stay on the device.
 //!
 //! | algorithm | result |
 //! |---|---|
@@ -35,14 +40,15 @@
 //! these lengths. A call with fewer items may need more memory.
 //!
 //! **Lengths.** An input has up to 2^48 items, even if it is computed. If it has more, each algorithm returns
-//! [`Error::LaunchLimit`](crate::Error::LaunchLimit).
+//! [`Error::LaunchLimit`](crate::Error::LaunchLimit). [`top_k`] and [`top_k_pairs`] take up to 2^44 items if `k` is at most 1024.
 //!
-//! **Functors and types.** All algorithms are ready for all numbers, `i8` to `u64`, `f16`, `bf16`, `f32` and `f64`, with the usual
-//! operators; [`docs::ready`](crate::docs::ready) lists them. For its own types and functors, a program writes one line in its kernel
-//! module, such as `instantiate!(kernel_primitives::algorithms::reduce<f32, MyReduction>);`. This line makes all kernels that the algorithm
-//! launches. Without it, the call does not compile, and the error shows the line. Each algorithm has a trait, such as [`Reduce`], that says
-//! for which types it has kernels. Generic code has the trait in its bounds: `T: InclusiveScan<Add, Tag>`, where the compiler infers `Tag`.
-//! If one `instantiate!` names several algorithms, they share the kernels that more than one of them launches.
+//! **Functors and types.** Most algorithms are ready for all numbers, `i8` to `u64`, `f16`, `bf16`, `f32` and `f64`, with the usual
+//! operators. Sparse products and Fourier transforms are ready for `f32` and `f64`, and algorithms by key for keys that are integers of 32
+//! and 64 bits. [`docs::ready`](crate::docs::ready) lists what each is ready for. For its own types and functors, a program writes one line
+//! in its kernel module, such as `instantiate!(kernel_primitives::algorithms::reduce<f32, MyReduction>);`. This line makes all kernels that
+//! the algorithm launches. Without it, the call does not compile, and the error shows the line. Each algorithm has a trait, such as
+//! [`Reduce`], that says for which types it has kernels. Generic code has the trait in its bounds: `T: InclusiveScan<Add, Tag>`, where the
+//! compiler infers `Tag`. If one `instantiate!` names several algorithms, they share the kernels that more than one of them launches.
 //!
 //! **Tuning.** One table of values, by architecture and element size, says how each algorithm is launched. [`Tuning`] prints it. A program
 //! or an environment variable can change its values.

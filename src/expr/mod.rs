@@ -1,8 +1,9 @@
 //! Vector and tensor expressions that fuse into one kernel.
 //!
-//! Write arithmetic on [`Tensor`]s as in NumPy. An assignment of an expression of any length is exactly one kernel. It reads every input
-//! once, and writes no intermediate results. [Steps](Expr::steps), [products with sparse matrices](SparseProduct) and [gathers](gather)
-//! from split tensors may take more kernels.
+//! Write arithmetic on [`Tensor`]s as in NumPy. An assignment of an expression is exactly one kernel. It reads every input once, and writes
+//! no intermediate results. [Steps](Expr::steps), [products with sparse matrices](SparseProduct) and [gathers](gather) from split tensors
+//! may take more kernels. On a GPU, the tensors, numbers and strides of an expression take at most 4096 bytes of parameters, such as 500
+//! numbers of eight bytes; more are an [`Error::LaunchLimit`](crate::Error::LaunchLimit).
 //!
 //! ```
 //! use kernel_primitives::Device;

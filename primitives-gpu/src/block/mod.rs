@@ -5,10 +5,10 @@
 //! | [`block_reduce`], [`block_reduce_items`], [`block_reduce_partial`] | any block | every thread | [`ReduceStorage`] |
 //! | [`block_reduce_to_first`] | any block | the thread of rank 0, `None` in the rest | [`ReduceStorage`] |
 //! | [`block_x_reduce`], [`block_group_reduce`] | rows of any width | every thread, its row's | [`ReduceStorage`] |
-//! | [`block_y_reduce`] | columns of any height | every thread, its column's | [`ColumnStorage`] |
+//! | [`block_y_reduce`] | columns of any height, up to `MAX_THREADS` | every thread, its column's | [`ColumnStorage`] |
 //! | [`block_inclusive_scan`], [`block_exclusive_scan`] and their forms `_from`, `_after` | any block | each thread its items', blocked; the total in every thread | [`ScanStorage`] |
 //! | [`cumsum`] | any block | each thread its items', striped | [`ScanStorage`] of arrays |
-//! | [`block_inclusive_scan_rounds`], [`block_exclusive_scan_rounds`] | any block | each thread its items', in its warp's rounds; the total in every thread | [`ScanStorage`] |
+//! | [`block_inclusive_scan_rounds`], [`block_exclusive_scan_rounds`], [`block_exclusive_scan_rounds_after`] | any block | each thread its items', in its warp's rounds; the total in every thread | [`ScanStorage`] |
 //! | [`block_compact`] | any block | the tile's first elements; how many they are in every thread | [`ScanStorage`] of `u32` |
 //! | [`blocked_to_striped`] and its inverse, [`scatter_to_blocked`], [`scatter_to_striped`] | `THREADS`, any number | each thread its items | [`ExchangeStorage`] |
 //! | [`blocked_to_warp_striped`] and its inverse | `THREADS`, any number | each lane its items of the warp's | [`ExchangeStorage`] |
@@ -31,11 +31,13 @@
 //! *Blocked*: thread `t` has items `t * N` to `t * N + N` of the tile. *Striped*: thread `t` of `T` has items `t`, `t + T`, `t + 2 * T` and
 //! so on. *Warp-striped*: the same within each warp's part of the tile. A block has at most 1024 threads, in up to three dimensions.
 //! [`Block::thread_rank`](crate::Block::thread_rank) numbers its threads, `x` fastest. "Any block" includes a block whose last warp has
-//! fewer than 32 lanes. If a collective does not support the block that calls it, that is a fault.
+//! fewer than 32 lanes. With a [`ReduceStorage`] or a [`ScanStorage`] for `THREADS`, it has at most so many threads. If a collective does
+//! not support the block that calls it, that is a fault.
 //!
 //! A storage may be used again at once, by the same collective, or through [`Shared::phase`](crate::Shared::phase) by another one. A
-//! collective that needs a barrier first makes it. Collectives that alternate between two halves of their storage (reductions, scans,
-//! shifts) need no barrier between two uses of the same kind.
+//! collective that needs a barrier first makes it. Reductions and scans with a [`ReduceStorage`] or a [`ScanStorage`], and shifts need no
+//! barrier between two uses of the same kind: they alternate between two halves of their storage, or, with a storage for `THREADS`, each
+//! thread has a place of its own.
 //!
 //! # Divergence
 //!

@@ -1,4 +1,4 @@
-//! Partitions say which thread may write which element of a [`GlobalMut`](crate::GlobalMut). They are the view's third type parameter.
+//! Partitions say which thread may write which element of a [`GlobalMut`](crate::GlobalMut). They are the view's last type parameter.
 //!
 //! | partition | owner of an element | written by |
 //! |---|---|---|

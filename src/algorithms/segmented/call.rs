@@ -53,8 +53,8 @@ algorithm! {
 /// |---|---|---|
 /// | yes: `net::bits` | yes: `net::bits` | fixed by the offsets; the operator must be commutative |
 ///
-/// CUB: `DeviceSegmentedReduce::Reduce`, `Sum`, `Min`, `Max`. Differences: any commutative [`Reduction`]; balanced, but few items are not:
-/// one block takes a long segment; segments one after the other.
+/// CUB: `DeviceSegmentedReduce::Reduce`, `Sum`, `Min`, `Max`. Differences: any commutative [`Reduction`]; segments of all lengths are
+/// balanced, but in a small input one block reduces a long segment; one array of offsets, so no items lie between two segments.
 ///
 /// ```
 /// use kernel_primitives::algorithms::segmented_reduce;
@@ -181,8 +181,8 @@ algorithm! {
 /// |---|---|---|
 /// | yes: `net::bits` | yes: `algorithms::segments::segmented::sums_of_segments_have_the_same_bits_for_any_number_of_blocks`, `algorithms::segments::segmented_warps::sums_of_few_items_have_the_same_bits_on_every_device` | of each segment: `algorithms::segments::segmented::segments_are_scanned_in_order_sanitize`, `algorithms::segments::segmented_warps::lanes_keep_the_order_of_an_operator_that_does_not_commute_sanitize` |
 ///
-/// CUB: `DeviceSegmentedScan::InclusiveSegmentedScan`. Differences: segments are those of [`segmented_reduce`]; balanced, but few
-/// items are not: one block takes a long segment.
+/// CUB: `DeviceSegmentedScan::InclusiveSegmentedScan`. Differences: segments are those of [`segmented_reduce`]; segments of all lengths are
+/// balanced, but in a small input one block scans a long segment.
 ///
 /// ```
 /// use kernel_primitives::algorithms::segmented_inclusive_scan;
@@ -239,8 +239,8 @@ algorithm! {
 /// |---|---|---|
 /// | yes: `net::bits` | yes: `net::bits` | of each segment: `algorithms::segments::segmented::segments_are_scanned_in_order_sanitize` |
 ///
-/// CUB: `DeviceSegmentedScan::ExclusiveSegmentedScan`. Differences: segments are those of [`segmented_reduce`]; balanced, but few
-/// items are not: one block takes a long segment.
+/// CUB: `DeviceSegmentedScan::ExclusiveSegmentedScan`. Differences: segments are those of [`segmented_reduce`]; segments of all lengths are
+/// balanced, but in a small input one block scans a long segment.
 ///
 /// ```
 /// use kernel_primitives::algorithms::segmented_exclusive_scan;

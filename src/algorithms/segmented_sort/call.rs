@@ -44,7 +44,7 @@ algorithm! {
 /// | yes: `net::properties::segmented_sort` | yes: `net::properties::segmented_sort` | stable in each segment: `algorithms::segments::segmented_sort::equal_keys_stay_in_their_order` |
 ///
 /// CUB: `DeviceSegmentedSort::StableSortKeys`, `DeviceSegmentedRadixSort::SortKeys`. Differences: any [`Comparator`]; balanced, however
-/// long a segment is; segments one after the other; rows of one length that fit a block are for
+/// long a segment is; one array of offsets, so no items lie between two segments; rows of one length that fit a block are for
 /// [`kernels::sort_rows`](fn@crate::kernels::sort_rows).
 ///
 /// ```
@@ -153,7 +153,7 @@ algorithm! {
 /// | yes: `net::properties::segmented_sort` | yes: `net::properties::segmented_sort` | stable in each segment: `algorithms::segments::segmented_sort::equal_keys_stay_in_their_order` |
 ///
 /// CUB: `DeviceSegmentedSort::StableSortPairs`, `DeviceSegmentedRadixSort::SortPairs`. Differences: any [`Comparator`]; balanced, however
-/// long a segment is; segments one after the other.
+/// long a segment is; one array of offsets, so no items lie between two segments.
 ///
 /// ```
 /// use kernel_primitives::algorithms::segmented_sort_pairs;

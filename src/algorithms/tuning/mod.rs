@@ -19,9 +19,9 @@ pub const TUNING_VARIABLE: &str = "KERNEL_PRIMITIVES_TUNING";
 /// The tuning values of an architecture. Each [`Parameter`] has five values, by the size of an item: one byte, two, up to four, up to
 /// eight, and more.
 ///
-/// Tuning values change how fast an algorithm is. They never change whether its result is right. The values of `reduce.*`, `scan.*` and
-/// `run.tiles` also determine the order in which floating-point numbers are combined, so the table has the same values of these for all
-/// architectures.
+/// Tuning values change how fast an algorithm is. They never change whether its result is right. The values of `reduce.*`, `scan.*`,
+/// `run.tiles` and `reduce_by_key.tiles` also determine the order in which floating-point numbers are combined, so the table has the same
+/// values of these for all architectures.
 ///
 /// **Which values a call uses.** A call uses the values that [`Run::tuned`](super::Run::tuned) gives it. Otherwise it uses those [of the
 /// device](Self::of): the values of the table, changed by the file that the environment variable `KERNEL_PRIMITIVES_TUNING` names. A
