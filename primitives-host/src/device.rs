@@ -198,7 +198,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::NoGpu`] if there is no driver or no feature `cuda`, and [`Error::Adoption`] if the driver does not know the handle.
+    /// Returns [`Error::NoGpu`] if there is no driver or no feature `cuda`, [`Error::DriverTooOld`], [`Error::Adoption`] if the driver does not
+    /// know the handle, [`Error::ContextLost`], and the errors of the driver.
     ///
     /// # Safety
     ///

@@ -17,10 +17,11 @@ use primitives_gpu::Element;
 /// A queue of launches and copies that run in order on one device. A clone is cheap, and is the same queue.
 ///
 /// Work is asynchronous on a GPU and immediate on the emulator. On the emulator, a kernel may also call functions of the host. A call that
-/// would wait for that kernel returns [`Error::InKernel`]. While a launch or a copy of another thread waits for that kernel, it holds no
-/// buffer that the kernel may need. If the launch waits because other threads use its buffers in turn, their next calls let it go first.
-/// Each time that it finds a buffer in use, they wait at most as long as it has waited. A thread of a kernel must not wait for
-/// other threads of the grid in the closure of [`capture`](Self::capture), or in another closure that holds memory: this is a fault.
+/// would wait for that kernel returns [`Error::InKernel`]. Two kernels that wait for each other's streams wait for ever. While a launch or a
+/// copy of another thread waits for that kernel, it holds no buffer that the kernel may need. If the launch waits because other threads use
+/// its buffers in turn, their next calls let it go first. Each time that it finds a buffer in use, they wait at most as long as it has waited.
+/// A thread of a kernel must not wait for other threads of the grid in the closure of [`capture`](Self::capture), or in another closure that
+/// holds memory: this is a fault.
 ///
 /// # Faults
 ///
@@ -335,11 +336,12 @@ impl Stream {
         Ok(Event { moment, tally: self.0.device.tally.clone() })
     }
 
-    /// Makes later work on this stream wait for `event`, which may belong to another stream of the same device.
+    /// Makes later work on this stream wait for `event`, which may belong to any stream of any device. If this is a stream of the
+    /// emulator, the call itself waits.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Capture`] if the stream captures, and the errors of the driver.
+    /// Returns [`Error::Capture`] if the stream captures, [`Error::ContextLost`] if the event's GPU is lost, and the errors of the driver.
     pub fn wait(&self, event: &Event) -> Result<()> {
         match (&self.0.queue, &event.moment) {
             #[cfg(feature = "cuda")]
@@ -348,7 +350,7 @@ impl Stream {
                 stream.wait(event)
             }
             (Queue::Capture(_), _) => Err(no_event("`Stream::wait`")),
-            _ => Ok(()),
+            _ => event.synchronize(),
         }
     }
 

@@ -96,3 +96,21 @@ fn a_copy_between_gpus_that_fails_is_the_loss_of_the_one_that_the_driver_refuses
     fake.no_mistakes();
     Ok(())
 }
+
+#[test]
+fn a_wait_for_an_event_of_a_lost_gpu_is_the_loss_of_that_gpu() -> Result<()> {
+    let (fake, _turn) = fake();
+    let [one, two] = streams(fake)?;
+    let event = one.record()?;
+    fake.set("fake_refused", 0);
+    fake.set("fake_next_wait", 700);
+    assert_lost(two.wait(&event), 0);
+    fake.set("fake_refused", -1);
+    // Nothing is asked of the driver any more.
+    assert_lost(two.wait(&event), 0);
+    let mut y = two.buffer_zeroed::<u32>(4)?;
+    y.as_mut_slice().set_zero(&two)?;
+    assert_eq!(y.to_vec()?, [0; 4]);
+    fake.no_mistakes();
+    Ok(())
+}

@@ -32,6 +32,15 @@ pub(crate) use host_memory::HostMemory;
 /// The oldest driver that has what the runtime calls: stream-ordered memory.
 const OLDEST_DRIVER: i32 = 11020;
 
+/// Returns an error if the driver is too old.
+fn check_version(driver: i32) -> Result<()> {
+    if driver >= OLDEST_DRIVER {
+        return Ok(());
+    }
+    let text = |version: i32| format!("{}.{}", version / 1000, version % 1000 / 10);
+    Err(Error::DriverTooOld { driver: text(driver), needed: text(OLDEST_DRIVER), what: "the runtime".into() })
+}
+
 /// An open GPU: its primary context, or one that somebody else has made. One a context and process; buffers, streams and
 /// kernels keep it alive.
 pub(crate) struct Context {
@@ -181,11 +190,7 @@ impl Context {
             let (asked, available) = (format!("gpu:{ordinal}"), format!("{count} GPU(s)"));
             return Err(Error::NoSuchDevice { asked, available });
         }
-        if version < OLDEST_DRIVER {
-            let text = |version: i32| format!("{}.{}", version / 1000, version % 1000 / 10);
-            let what = "the runtime".into();
-            return Err(Error::DriverTooOld { driver: text(version), needed: text(OLDEST_DRIVER), what });
-        }
+        check_version(version)?;
         Self::find_or(
             |context| context.is_of(ordinal),
             || {
@@ -220,7 +225,7 @@ impl Context {
     /// # Safety
     /// The handle is that of a context, which is alive as long as what this returns.
     pub(crate) unsafe fn adopt(raw: CUcontext) -> Result<Arc<Self>> {
-        initialise()?;
+        check_version(initialise()?)?;
         let refuse = |code| adoption("a context", describe(code).to_string());
         if raw.is_null() {
             return Err(adoption("a context", "the handle is null".into()));
@@ -244,7 +249,11 @@ impl Context {
         let known = devices.into_iter().find(|&(_, known)| known == of);
         let (ordinal, device) = known.ok_or_else(|| refuse(CUresult::CUDA_ERROR_INVALID_DEVICE))?;
         if raw == primary {
-            return Self::open(ordinal);
+            let context = Self::open(ordinal)?;
+            if context.raw == raw {
+                return Ok(context);
+            }
+            // A primary context was lost, and there is another one in its place.
         }
         Self::find_or(|context| context.raw == raw, || Self::new(ordinal, device, || Ok((raw, Held::Borrowed))))
     }

@@ -10,7 +10,7 @@ use crate::Result;
 
 /// A CUDA event with its time.
 pub(crate) struct RawEvent {
-    context: Arc<Context>,
+    pub(super) context: Arc<Context>,
     pub(super) raw: CUevent,
 }
 

@@ -48,8 +48,10 @@ impl SpareMarks {
         if let Some(spare) = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop() {
             return Ok(spare);
         }
+        // An event is of the current context. Calls for several devices leave that of the last one current.
+        context.make_current()?;
         let mut raw = std::ptr::null_mut();
-        // SAFETY: the pointer is valid for the call; the context is current.
+        // SAFETY: the pointer is valid for the call.
         unsafe { call!(context, cuEventCreate(&raw mut raw, sys::CU_EVENT_DISABLE_TIMING))? };
         Ok(Mark(raw))
     }
@@ -117,7 +119,7 @@ impl RawStream {
         self.marks.enqueued.fetch_add(1, Ordering::Release) + 1
     }
 
-    /// Records a mark behind the work up to `at`, which is in the queue. The context is current.
+    /// Records a mark behind the work up to `at`, which is in the queue.
     fn mark(&self, marks: &mut VecDeque<(u64, Mark)>, at: u64) -> Result<CUevent> {
         // A later mark does in place of the oldest.
         let oldest = if marks.len() >= AHEAD as usize { marks.pop_front() } else { None };

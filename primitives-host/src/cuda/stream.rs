@@ -187,7 +187,9 @@ impl RawStream {
         if let Some(error) = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Err(error);
         }
-        self.ready()?.take().map_or(Ok(()), Err).inspect_err(trace::fault)
+        // A subscriber hears of it after the turn.
+        let fault = self.ready()?.take();
+        fault.map_or(Ok(()), Err).inspect_err(trace::fault)
     }
 
     /// The turn to put work into the queue, with the fault of an earlier launch, which the caller takes or leaves.
@@ -255,9 +257,14 @@ impl RawStream {
     }
 
     pub(crate) fn wait(&self, event: &RawEvent) -> Result<()> {
+        event.context.check_lost()?;
         self.context.make_current()?;
         // SAFETY: both are alive; the event may be of another context.
-        unsafe { call!(self.context, cuStreamWaitEvent(self.raw, event.raw, 0)) }
+        match unsafe { sys::cuStreamWaitEvent(self.raw, event.raw, 0) } {
+            CUresult::CUDA_SUCCESS => Ok(()),
+            code if Arc::ptr_eq(&self.context, &event.context) => Err(self.context.error("cuStreamWaitEvent", code)),
+            code => Err(self.context.error_with(&event.context, "cuStreamWaitEvent", code)),
+        }
     }
 
     /// Memory for later work on this stream. `refuse` makes the error, of the driver's, if there is none.

@@ -130,6 +130,8 @@ impl Graph {
                 let _held = self.uses.lock()?;
                 let mut ready = queue.ready()?;
                 if let Some(fault) = ready.take() {
+                    // A subscriber hears of it after the turn.
+                    drop(ready);
                     return Err(fault).inspect_err(trace::fault);
                 }
                 let turn = context.turn();

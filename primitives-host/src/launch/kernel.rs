@@ -202,9 +202,11 @@ impl<'a> Launch<'a> {
             #[cfg(feature = "cuda")]
             (Queue::Cuda(stream), Backend::Cuda(context)) => {
                 let _ = body;
-                let Turns { _device, stream: ready } = self.on_gpu.turns.take().expect("it began with its turns");
+                let Turns { _device: turn, stream: ready } = self.on_gpu.turns.take().expect("it began with its turns");
                 let mut ready = ready?;
                 if let Some(fault) = ready.take() {
+                    // A subscriber hears of it after the turns.
+                    drop((ready, turn));
                     return Err(fault).inspect_err(trace::fault);
                 }
                 let Some(call) = self.for_driver(context, params)? else { return Ok(()) };

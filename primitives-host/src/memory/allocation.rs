@@ -265,8 +265,8 @@ impl Orphan {
         let writer = &self.usage.writer.stream;
         for reader in &self.usage.readers {
             if reader.is_before(writer).is_err() {
-                // The host waits instead. If this fails too, the stream and its work are lost.
-                let _ = reader.stream.synchronize();
+                // The host waits instead, and leaves faults to the next who asks. If this fails too, the stream and its work are lost.
+                let _ = reader.stream.drain();
             }
         }
         self.memory.free(writer);

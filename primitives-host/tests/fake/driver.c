@@ -25,7 +25,7 @@ static int default_pool, own_pool, context, second_context, other_context, modul
 static int devices = 1, peer_access = 1, refused = -1, full = -1, allocated;
 static __thread void *current;
 static uint32_t number_of_kernel;
-static int next_fill, next_copy, next_pool, first_held_event = 1 << 30;
+static int next_fill, next_copy, next_wait, next_pool, first_held_event = 1 << 30, driver_version = 12080;
 static int own_shared, most_threads = 1024;
 static __thread int contexts_on_stack;
 
@@ -56,7 +56,7 @@ static __thread int contexts_on_stack;
 static stream *of(stream *s) { return s ? s : &legacy; }
 
 int cuInit(unsigned flags) { return (int)flags; }
-int cuDriverGetVersion(int *version) { return *version = 12080, 0; }
+int cuDriverGetVersion(int *version) { return *version = driver_version, 0; }
 int cuGetErrorName(int code, const char **text) {
     *text = code == 900 ? "CAPTURE" : code == 912 ? "CUDA_ERROR_INVALID_CLUSTER_SIZE" : code < 1000 ? "OTHER" : NULL;
     return *text ? 0 : 1;
@@ -210,6 +210,7 @@ int cuEventRecord(event *e, stream *s) {
     return 0;
 }
 int cuStreamWaitEvent(stream *s, event *e, unsigned flags) {
+    FAIL_ONCE(next_wait);
     /* Work of a capture waits for work of the same, and who waits for that joins it. */
     if (of(s)->captured != e->captured) MISTAKE(905);
     NOTE("wait s%d e%d\n", of(s)->number, e->number);
@@ -394,6 +395,8 @@ void fake_hold_copies(int hold) { hold_copies = hold; }
 /* What the next fill, copy with the host or new pool returns. */
 void fake_next_fill(int code) { next_fill = code; }
 void fake_next_copy(int code) { next_copy = code; }
+void fake_next_wait(int code) { next_wait = code; }
+void fake_version(int version) { driver_version = version; }
 void fake_next_pool(int code) { next_pool = code; }
 /* The shared memory that kernels which are loaded from now on have themselves, and the most threads of their blocks. */
 void fake_own_shared(int bytes) { own_shared = bytes; }

@@ -145,3 +145,13 @@ fn a_kernel_of_few_threads_is_launched_over_items() -> Result<()> {
     fake.set("fake_most_threads", 1024);
     result
 }
+
+#[test]
+fn a_driver_that_is_too_old_is_an_error_for_every_context() {
+    let (fake, _turn) = fake();
+    fake.set("fake_version", 11_010);
+    // SAFETY: the context is there as long as the process.
+    let adopted = unsafe { Device::from_raw_context(fake.call("fake_other_context", None)) };
+    fake.set("fake_version", 12_080);
+    assert!(matches!(adopted, Err(Error::DriverTooOld { .. })), "{adopted:?}");
+}

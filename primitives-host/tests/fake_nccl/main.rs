@@ -335,9 +335,25 @@ fn members_whose_first_calls_do_not_end_are_errors_when_time_is_over() {
     assert_eq!(all_notes(&nccl.log(), 0)[1..], ["all reduce 1 1 by 0 in place", "abort"]);
 }
 
+/// The calls for all devices leave the context of the last one current, and events are made in the current context.
+#[test]
+fn other_streams_wait_for_the_calls_of_a_group_of_devices() -> Result<()> {
+    let (driver, _nccl, _turn) = fakes();
+    let devices = Devices::new([Device::gpu_at(0)?, Device::gpu_at(1)?])?;
+    let group = SplitGroup::new(&Split::even(&devices)?)?;
+    let buffers = group.split().streams().iter().map(|stream| stream.buffer_zeroed::<f32>(4));
+    let mut buffers = buffers.collect::<Result<Vec<_>>>()?;
+    group.all_reduce(&mut buffers, ReduceOp::Sum)?;
+    for (device, buffer) in devices.iter().zip(&mut buffers) {
+        buffer.as_mut_slice().set_zero(&device.stream()?)?;
+    }
+    driver.no_mistakes();
+    Ok(())
+}
+
 #[test]
 fn one_thread_calls_for_all_devices_of_a_process() -> Result<()> {
-    let (_driver, nccl, _turn) = fakes();
+    let (driver, nccl, _turn) = fakes();
     let devices = Devices::new([Device::gpu_at(1)?, Device::gpu_at(0)?])?;
     let group = SplitGroup::new(&Split::even(&devices)?)?;
     assert!(group.uses_nccl());
@@ -379,6 +395,7 @@ fn one_thread_calls_for_all_devices_of_a_process() -> Result<()> {
     assert_eq!((all_notes(rest, 0).len(), all_notes(rest, 1).len(), rest.len()), (5, 5, 14), "{rest:#?}");
     assert_eq!(rest[rest.len() - 4..], ["begin", "0: destroy", "1: destroy", "end"]);
     assert_eq!(nccl.call::<i32>("fake_mistakes", None), 0);
+    driver.no_mistakes();
     Ok(())
 }
 
