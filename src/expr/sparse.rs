@@ -302,13 +302,22 @@ fn scaled<T: Numeric + Arithmetic>(mut node: &Arc<Node>) -> Option<(T, &Arc<View
     let (factor, view) = match (&node.kind, &arguments[..]) {
         (Kind::View(view), []) => (T::ONE, view),
         (Kind::Op(Op::Mul), [a, b]) => match (&a.kind, &b.kind) {
-            (Kind::Scalar(word) | Kind::Constant(word), Kind::View(view))
-            | (Kind::View(view), Kind::Scalar(word) | Kind::Constant(word)) => (T::from_word(*word), view),
+            (_, Kind::View(view)) => (number(a)?, view),
+            (Kind::View(view), _) => (number(b)?, view),
             _ => return None,
         },
         _ => return None,
     };
     Some((if is_negative { factor.neg() } else { factor }, view))
+}
+
+/// Returns the value of a number. A constant in place of a neighbour that is outside has its source as an argument, and so a shape: that is no
+/// number.
+fn number<T: Numeric>(node: &Arc<Node>) -> Option<T> {
+    match node.kind {
+        Kind::Scalar(word) | Kind::Constant(word) if node.arguments().next().is_none() => Some(T::from_word(word)),
+        _ => None,
+    }
 }
 
 macro_rules! matrices {

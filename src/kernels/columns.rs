@@ -163,16 +163,18 @@ mod host {
 
     /// Returns the grid and the block for a shape and a number of parts.
     fn dims([outer, reduced, inner]: [usize; 3], items: usize, parts: usize) -> Dims {
-        let x = inner.div_ceil(items).next_power_of_two().clamp(1, 32);
-        let y = reduced.next_power_of_two().min(THREADS / x);
-        let z = outer.next_power_of_two().min(THREADS / (x * y)).min(64);
+        // The power of two from an extent on, or `most`, which is one, too.
+        let power = |extent: usize, most: usize| extent.min(most).next_power_of_two();
+        let x = power(inner.div_ceil(items), 32);
+        let y = power(reduced, THREADS / x);
+        let z = power(outer, (THREADS / (x * y)).min(64));
         let blocks = inner.div_ceil(x * items).max(1).saturating_mul(outer.div_ceil(z)).clamp(1, i32::MAX as usize);
         Dims::new((blocks as u32, parts as u32), (x as u32, y as u32, z as u32))
     }
 
     /// Returns the number of parts of the reduced dimension that gives work to all multiprocessors.
     pub(super) fn parts([outer, reduced, inner]: [usize; 3], items: usize, multiprocessors: usize) -> usize {
-        let columns = (outer * inner).div_ceil(items * 32).max(1);
+        let columns = outer.saturating_mul(inner).div_ceil(items * 32).max(1);
         if columns >= 4 * multiprocessors {
             return 1;
         }
@@ -207,6 +209,9 @@ mod host {
             reduce_higher_dim<R::Accum, LastPass<R, T>, NX>: Instantiated<Last>,
         {
             let [outer, reduced, inner] = shape;
+            if outer == 0 || inner == 0 {
+                return Ok(());
+            }
             let multiprocessors = stream.device().properties().multiprocessors as usize;
             let parts = parts(shape, NX, multiprocessors);
             if parts == 1 {

@@ -2,7 +2,7 @@
 //!
 //! If a row fits in the registers of the block, `NX * ROUNDS` elements for each thread, and all rows are aligned for accesses of `NX`
 //! elements, the row is read once and written once. Any other row is read three times, and the second and third reads are mostly from the
-//! L2 cache. Any block is right. [`row_dims`](super::row_dims) chooses a block that holds the row.
+//! L2 cache. Any block of up to 256 threads is right. [`row_dims`](super::row_dims) chooses a block that holds the row.
 //!
 //! Of `f16` and `bf16`, a thread can hold 32 or 64 elements: `<f16, 8, 8>` has 64. Then a row has half as many warps, and each warp has as
 //! many instructions for addresses and reductions as before. For rows of thousands of elements, these instructions take most of the time.
@@ -89,7 +89,8 @@ fn fold<A: Copy, const NX: usize, const ROUNDS: usize>(held: Held<A, NX, ROUNDS>
 /// Computes the softmax of each row: `out[r][c] = exp(x[r][c] − max) / Σ exp(x[r][·] − max)`, where `max` is the maximum of the row.
 ///
 /// `x` and `out` have `rows * columns` elements, row by row. It computes in the accumulation type, which is `f32` for `f16` and `bf16`. If
-/// a row has a NaN or a +∞, or has only −∞, its results are NaN.
+/// a row has a NaN or a +∞, or has only −∞, its results are NaN. Blocks have up to 256 threads. For `f32`, `f16` and `bf16`, they may have
+/// 320.
 ///
 /// ```
 /// use kernel_primitives::kernels::{row_dims, softmax_rows};
@@ -169,7 +170,7 @@ pub fn softmax_rows<T, const NX: usize, const ROUNDS: usize>(
 ///
 /// `x` and `out` have `rows * columns` elements, row by row. `scale` and `shift` have `columns` elements. It computes in the accumulation
 /// type, which is `f32` for `f16` and `bf16`. It sums the variance from differences from the mean, so that a large mean does not reduce its
-/// accuracy.
+/// accuracy. Blocks have up to 256 threads. For `f32`, `f16` and `bf16`, they may have 320.
 ///
 /// ```
 /// use kernel_primitives::kernels::{layer_norm_rows, row_dims};

@@ -104,7 +104,8 @@ impl Value {
 
     /// Limits the value to the range from `low` to `high`.
     pub fn clamp(&self, low: &Self, high: &Self) -> Self {
-        self.maximum(low).minimum(high)
+        let all = common("clamp", Class::Scalar, [self, low, high]);
+        Self(all.map(|[x, low, high]| function_of_two(Op::Min, function_of_two(Op::Max, x, low), high)))
     }
 
     /// The negative.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use kernel_primitives::algorithms::{Csr, Run, Sell, SpmvMethod, Workspace, spmv};
-use kernel_primitives::expr::{AxisSlice, Tensor, sin};
+use kernel_primitives::expr::{AxisSlice, Boundary, Tensor, sin, stencil};
 use kernel_primitives::{Device, EmulatorOptions, Error, ExpressionErrorKind, Result, Stream};
 
 use crate::products::whole;
@@ -352,8 +352,13 @@ fn shapes_that_do_not_fit_and_overlaps_are_errors() -> Result<()> {
     assert_eq!(kind((&a * &x.reshape([4, 5])?).assign_to(&y)), ExpressionErrorKind::BadShape);
     assert_eq!(kind((&a * &x + &long).assign_to(&y)), ExpressionErrorKind::BadShape);
     assert_eq!(kind((&a * &x).assign_to(&x.slice(..6)?)), ExpressionErrorKind::Overlap);
+    // In place of a neighbour that is always outside is a constant with the shape of what it is a neighbour in.
+    let outside = |of: &Tensor<f32>, value| stencil(of, Boundary::Constant(value), |n| n.at(50));
+    assert_eq!(kind((&a * &x + outside(&long, 2.0) * &y).assign_to(&y)), ExpressionErrorKind::BadShape);
     // Nothing was written.
     assert_eq!(y.to_vec()?, [0.0; 6]);
+    let nan = Tensor::from_slice(&stream, 6, &[f32::NAN; 6])?;
+    assert!((&a * &x + outside(&nan, 0.0) * &nan).tensor()?.to_vec()?.iter().all(|y| y.is_nan()));
     let message = (&a * &x).assign_to(&long).unwrap_err().to_string();
     assert!(message.contains("the target of a matrix of 6 × 20 has the shape [6], not [20]"), "{message}");
     Ok(())

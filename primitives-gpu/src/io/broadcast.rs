@@ -117,17 +117,21 @@ impl<I: IndexInt> BroadcastConfig<I> {
         let (mut elements, mut input_elements, mut rank) = (1usize, 1usize, 0);
         let mut push = |(extent, stride, _): (usize, usize, usize)| {
             if let Some(place) = config.dimensions.get_mut(rank) {
-                // A shape without elements is never indexed.
-                *place = Dimension { extent: FastDivMod::new(I::truncate(extent.max(1))), stride: I::truncate(stride) };
+                *place = Dimension { extent: FastDivMod::new(I::truncate(extent)), stride: I::truncate(stride) };
             }
             rank += 1;
         };
+        // A shape without elements is never indexed, so nothing has to fit.
+        let is_empty = output.contains(&0);
         for back in 1..=output.len() {
             let axis = output.len() - back;
             let extent = output[axis];
             let own = if back <= input.len() { input[input.len() - back] } else { 1 };
             if own != extent && own != 1 {
                 return Err(BroadcastError::Extent { axis, input: own, output: extent });
+            }
+            if is_empty {
+                continue;
             }
             let too_many = BroadcastError::Elements { bits: 8 * size_of::<I>() as u32 };
             let stride = if own == 1 { 0 } else { input_elements };
@@ -162,7 +166,7 @@ impl<I: IndexInt> BroadcastConfig<I> {
         Ok(config)
     }
 
-    /// The number of dimensions that remain after merges: 0 for a scalar, 1 for equal shapes.
+    /// The number of dimensions that remain after merges: 0 for a scalar or if there are no elements, 1 for equal shapes.
     #[inline(always)]
     pub fn rank(&self) -> usize {
         self.rank as usize

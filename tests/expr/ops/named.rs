@@ -183,3 +183,14 @@ fn results_are_converted_to_the_same_kind_or_a_higher_one() -> Result<()> {
     assert_eq!(apply::<i8>(&add, 2, &[x, y])?, [44, 0]);
     Ok(())
 }
+
+#[test]
+fn errors_name_the_operator_that_was_called() -> Result<()> {
+    let u64s = TensorDesc::contiguous(DType::U64, 3)?;
+    let i64s = TensorDesc::contiguous(DType::I64, 3)?;
+    for inputs in [[u64s, i64s, u64s], [u64s, u64s, i64s]] {
+        let plan = Plan::new(&Operator::named("clamp")?, &u64s, &inputs);
+        assert_error(plan, ExpressionErrorKind::BadDtype, &["`clamp` takes no u64 together with i64"]);
+    }
+    Ok(())
+}

@@ -175,6 +175,23 @@ fn a_tensor_larger_than_its_buffer_is_a_fault() -> Result<()> {
 }
 
 #[test]
+fn a_tensor_of_more_elements_than_can_be_counted_is_a_fault() -> Result<()> {
+    // A GPU would run all 2^31 blocks.
+    let stream = kernel_primitives::Device::emulator().stream()?;
+    let x = stream.buffer_from(&[1.0f32; 6])?;
+    let mut out = stream.buffer_zeroed::<f32>(6)?;
+    let result = reduce_higher_dim::<f32, Sum, 4>::run(&stream, [1 << 33, 1, 1 << 33], &x, &mut out, Sum);
+    let error = result.unwrap_err().to_string();
+    assert!(error.contains("`x` has 6"), "{error}");
+    // These have no elements.
+    let (x, mut out) = (stream.buffer_zeroed::<f32>(0)?, stream.buffer_zeroed::<f32>(0)?);
+    for shape in [[0, usize::MAX, 7], [usize::MAX, 5, 0]] {
+        reduce_higher_dim::<f32, Sum, 4>::run(&stream, shape, &x, &mut out, Sum)?;
+    }
+    Ok(())
+}
+
+#[test]
 fn fewer_blocks_than_columns_take_are_a_fault() -> Result<()> {
     let stream = stream()?;
     let x = stream.buffer_from(&[1.0f32; 72])?;

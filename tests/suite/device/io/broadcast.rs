@@ -196,3 +196,15 @@ divisions! {
 fn a_divisor_of_zero_is_refused() {
     let _ = FastDivMod::new(0u32);
 }
+
+#[test]
+fn shapes_without_elements_may_have_any_extents() {
+    for shape in [[0usize, 1 << 33], [1 << 33, 0]] {
+        assert!(BroadcastConfig::<u32>::new(&shape, &shape).is_ok(), "{shape:?}");
+        assert!(BroadcastConfig::<u32>::new(&shape, &[1]).is_ok(), "{shape:?}");
+    }
+    assert!(BroadcastConfig::<u64>::new(&[0, 1 << 40, 1 << 40], &[1, 1 << 40, 1]).is_ok());
+    // They must broadcast all the same.
+    let error = BroadcastConfig::<u32>::new(&[0, 1 << 33], &[2, 1]).unwrap_err();
+    assert_eq!(error, BroadcastError::Extent { axis: 0, input: 2, output: 0 });
+}
