@@ -23,7 +23,8 @@ pub use sort::{sort_rows, top_k_rows};
 /// Returns the grid and the block of a kernel that gives each row of a matrix a block.
 ///
 /// There are `rows` blocks. Each has the fewest whole warps whose threads hold the row at `per_thread` elements each, and at most
-/// 256 threads, which all of these kernels can have, except [`sort_rows`] and [`top_k_rows`], whose blocks have `THREADS`.
+/// 256 threads. All of these kernels can have those, except [`sort_rows`](struct@sort_rows) and [`top_k_rows`](struct@top_k_rows), whose
+/// blocks have `THREADS`.
 #[cfg(not(target_arch = "nvptx64"))]
 pub fn row_dims(rows: usize, columns: usize, per_thread: usize) -> crate::Dims {
     let threads = columns.div_ceil(per_thread.max(1)).next_multiple_of(32).clamp(32, 256);
