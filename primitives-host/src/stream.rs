@@ -350,7 +350,8 @@ impl Stream {
                 stream.wait(event)
             }
             (Queue::Capture(_), _) => Err(no_event("`Stream::wait`")),
-            _ => event.synchronize(),
+            // A fault is for the next who asks the event's own stream.
+            _ => event.passed(),
         }
     }
 

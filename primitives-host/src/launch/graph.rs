@@ -127,11 +127,11 @@ impl Graph {
                 queue.not_captured("`Graph::launch`", NO_GRAPHS)?;
                 // Before any lock, since it may wait.
                 queue.check_fault()?;
-                let _held = self.uses.lock()?;
+                let held = self.uses.lock()?;
                 let mut ready = queue.ready()?;
                 if let Some(fault) = ready.take() {
-                    // A subscriber hears of it after the turn.
-                    drop(ready);
+                    // A subscriber hears of it after the turn, and may use the buffers.
+                    drop((ready, held));
                     return Err(fault).inspect_err(trace::fault);
                 }
                 let turn = context.turn();

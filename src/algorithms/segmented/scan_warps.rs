@@ -364,24 +364,6 @@ where
                     }
                 }
             }
-            // By then, all vectors are in flight. If a lane has the first item of the range, it is in the first vector.
-            if own < begin {
-                for (i, item) in vectors[0].iter_mut().enumerate() {
-                    if own + i < begin {
-                        *item = self.op.identity();
-                    }
-                }
-            }
-            for (round, vector) in vectors.iter_mut().enumerate() {
-                let at = own + round * apart;
-                if at < end && end - at < N {
-                    for (i, item) in vector.iter_mut().enumerate() {
-                        if i >= end - at {
-                            *item = self.op.identity();
-                        }
-                    }
-                }
-            }
         } else {
             for (round, vector) in vectors.iter_mut().enumerate() {
                 for (i, item) in vector.iter_mut().enumerate() {

@@ -170,3 +170,14 @@ fn clones_of_a_stream_are_one_queue() -> Result<()> {
     assert_eq!(data.device().is_gpu(), two.device().is_gpu());
     Ok(())
 }
+
+#[test]
+fn a_stream_that_waits_for_an_event_does_not_synchronize_the_program() -> Result<()> {
+    let device = Device::emulator();
+    let (one, two) = (device.stream()?, device.stream()?);
+    let event = one.record()?;
+    let before = device.counters();
+    two.wait(&event)?;
+    assert_eq!(device.counters().since(before), Default::default());
+    Ok(())
+}
