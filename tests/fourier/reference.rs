@@ -37,10 +37,12 @@ fn result(x: &[Complex<f64>], roots: &[Complex<f64>], k: usize) -> Complex<f64> 
     let (mut sum, mut lost) = ([0.0f64; 2], [0.0f64; 2]);
     let mut at = 0;
     for x in x {
-        let product = x * roots[at];
-        for (part, term) in [product.re, product.im].into_iter().enumerate() {
-            let next = sum[part] + term;
-            lost[part] += if sum[part].abs() >= term.abs() { sum[part] - next + term } else { term - next + sum[part] };
+        let root = &roots[at];
+        let product = [x.re * root.re - x.im * root.im, x.re * root.im + x.im * root.re];
+        for part in 0..2 {
+            let (before, term) = (sum[part], product[part]);
+            let next = before + term;
+            lost[part] += if before.abs() >= term.abs() { before - next + term } else { term - next + before };
             sum[part] = next;
         }
         at += k;

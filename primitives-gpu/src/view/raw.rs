@@ -168,7 +168,8 @@ pub(crate) unsafe fn store<T: Element>(address: *mut T, value: T) {
 /// # Safety
 /// `device` is valid for `len` bytes and aligned to `align`; `private` is valid for `len` bytes and not shared.
 #[cfg(not(target_arch = "nvptx64"))]
-#[inline]
+// With debug assertions, programs are seldom optimised, and this crate may be.
+#[cfg_attr(not(debug_assertions), inline)]
 unsafe fn relaxed_copy(device: *mut u8, private: *mut u8, len: usize, align: usize, from_device: bool) {
     use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
     macro_rules! words {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use half::{bf16, f16};
 use primitives_host::{Device, Result, Stream};
+use ptx_machine::Machine;
 
 use super::passes::{Options, Schedule, StepsPass, Tiles, Work};
 use super::stepped::Stepped;
@@ -13,7 +14,6 @@ use super::tile::{Choice, Tiling};
 use crate::expr::graph::View;
 use crate::expr::program::lower;
 use crate::expr::ptx::steps::THREADS;
-use crate::expr::tests::machine::Machine;
 use crate::expr::{AxisSlice, Boundary, Expr, Neighbours, Numeric, Promote, Scalar, Tensor, stencil};
 
 fn bytes_of(view: &View) -> Range<u64> {

@@ -1,4 +1,3 @@
 //! The parts that several tests have in common.
 
-pub(crate) mod machine;
 mod spare;

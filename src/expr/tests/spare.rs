@@ -6,8 +6,8 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use primitives_host::{Device, Result};
+use ptx_machine::Machine;
 
-use super::machine::Machine;
 use crate::expr::Tensor;
 use crate::expr::dtype::{DType, ToWord};
 use crate::expr::evaluate::{evaluate, prepare};

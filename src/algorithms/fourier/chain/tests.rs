@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::panic::Location;
 
+use ptx_machine::Machine;
+
 use super::super::generated::launch::{WrittenLines, written_lines};
 use super::*;
-use crate::expr::tests::machine::Machine;
 use crate::expr::{AxisSlice, Functions, axis_index, element_index, gather, scalar, select};
 use crate::{Device, Stream};
 

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use ptx_machine::Machine;
+
 use super::choose::{self, rows};
 use super::layout;
 use super::pass::{Kind, Lanes, LineAxis, LinePass, OuterFactors};
@@ -12,7 +14,6 @@ use super::text::convolution::is_smooth;
 use super::text::kernel::{PassKernel, kernel};
 use crate::Complex;
 use crate::element::root_of_unity;
-use crate::expr::tests::machine::Machine;
 
 pub(super) type Numbers = Vec<Complex<f64>>;
 

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use half::{bf16, f16};
 use primitives_host::{Device, Result, Stream};
+use ptx_machine::Machine;
 
 use crate::expr::evaluate::prepare;
 use crate::expr::gpu::Operands;
 use crate::expr::gpu::text::KernelText;
 use crate::expr::graph::View;
 use crate::expr::program::lower;
-use crate::expr::tests::machine::Machine;
 use crate::expr::{AxisSlice, Boundary, Expr, Scalar, Summed, Tensor, convolve, element_index, maximum, stencil};
 
 fn stream() -> Stream {

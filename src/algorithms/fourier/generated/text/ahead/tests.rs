@@ -1,11 +1,12 @@
 //! A machine for PTX runs both passes on small matrices. The results are compared with transforms by another algorithm.
 
+use ptx_machine::TestMap;
+
 use super::*;
 use crate::algorithms::fourier::generated::plan::Work;
 use crate::algorithms::fourier::generated::tests::{
     Launch, Memory, NOTHING, Numbers, assert_near, bound, launch_with, some,
 };
-use crate::expr::tests::machine::TestMap;
 
 /// Returns the transform, by halves.
 fn transformed(x: &[Complex<f64>], inverse: bool) -> Numbers {

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-pub(crate) use memory::TestMap;
+pub use memory::TestMap;
 use memory::{Cluster, SharedMemory, WINDOW};
 use operations::{Operation, bits, cut, operation, signed};
 use reader::{Argument, Reader, parts, table};
@@ -78,7 +78,7 @@ struct Instruction {
 }
 
 /// A kernel that was read once.
-pub(crate) struct Machine {
+pub struct Machine {
     code: Vec<Instruction>,
     labels: HashMap<String, usize>,
     registers: usize,
@@ -93,7 +93,8 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    pub(crate) fn new(text: &str) -> Self {
+    /// Reads the text of a kernel. It panics at an instruction that expressions do not have.
+    pub fn new(text: &str) -> Self {
         let body = &text[text.find("\n{\n").expect("a body") + 3..];
         let (mut reader, mut code, mut labels) = (Reader::default(), Vec::new(), HashMap::new());
         let (mut variables, mut constants) = (HashMap::new(), Vec::new());
@@ -138,12 +139,12 @@ impl Machine {
     }
 
     /// Returns the machine for kernels in which the lanes of a warp part.
-    pub(crate) fn parting(self) -> Self {
+    pub fn parting(self) -> Self {
         Self { parting: true, ..self }
     }
 
     /// Returns how often lanes waited for a bank of shared memory, in all runs so far.
-    pub(crate) fn conflicts(&self) -> usize {
+    pub fn conflicts(&self) -> usize {
         self.conflicts.get()
     }
 }

@@ -29,14 +29,7 @@ struct Warp<'a> {
 impl Machine {
     /// Runs all blocks with these parameters, one after the other. Each has `threads` threads. Accesses are to bytes in `reads` or
     /// `writes`.
-    pub(crate) fn run(
-        &self,
-        blocks: usize,
-        threads: usize,
-        words: &[u64],
-        reads: &[Range<u64>],
-        writes: &[Range<u64>],
-    ) {
+    pub fn run(&self, blocks: usize, threads: usize, words: &[u64], reads: &[Range<u64>], writes: &[Range<u64>]) {
         assert_eq!(self.cluster, 1, "blocks of a cluster run at once");
         let given = self.given((blocks, threads), words, reads, writes);
         for block in 0..blocks {
@@ -49,7 +42,7 @@ impl Machine {
 
     /// Works as [`run`](Self::run), with many blocks at once. A random block goes on to a barrier or a branch back, from a random warp on.
     /// This is for kernels whose loops wait for other blocks, and for clusters. It panics if all blocks wait for good.
-    pub(crate) fn run_at_once(
+    pub fn run_at_once(
         &self,
         blocks: usize,
         threads: usize,

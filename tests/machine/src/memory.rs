@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-use crate::__private::TileAxis;
+use primitives_host::__private::TileAxis;
 
 /// The bytes of the addresses of one block's shared memory, as other blocks of its cluster see them. The block's own addresses are below
 /// this. The addresses of the block `rank` begin at `rank + 1` times this.
@@ -109,9 +109,11 @@ impl Cluster {
 }
 
 /// A description of an array with elements of 8 bytes, as a test gives it in the place of the driver's.
-pub(crate) struct TestMap {
-    pub(crate) address: u64,
-    pub(crate) axes: Vec<TileAxis>,
+pub struct TestMap {
+    /// The address of the first element.
+    pub address: u64,
+    /// The axes, of which the first is contiguous.
+    pub axes: Vec<TileAxis>,
 }
 
 impl TestMap {
