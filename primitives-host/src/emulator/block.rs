@@ -33,6 +33,10 @@ const FRESH_SHARED: u8 = 1;
 /// [`BlockState::race`].
 const AFTER_RACE: u32 = 1 << 20;
 
+/// How many changes of the places where its lanes wait show that a block gets on, unless something else shows it. A loop can
+/// wait in several places in turn.
+const MOVES: u32 = 64;
+
 /// Sixteen bytes of shared memory.
 #[repr(align(16))]
 struct SharedLine(UnsafeCell<[u8; 16]>);
@@ -107,6 +111,8 @@ pub(super) struct BlockState<'l> {
     after_race: Cell<u32>,
     /// Set by whatever shows that the block gets on, see [`Watch`](super::watch::Watch).
     changed: Cell<bool>,
+    /// The changes of the places where lanes wait, since something else has shown that the block gets on.
+    moves: Cell<u32>,
     /// The launch has failed: lanes that are resumed unwind.
     abandoned: Cell<bool>,
     /// Chooses among the ready lanes of a seeded launch.
@@ -181,6 +187,7 @@ impl<'l> BlockState<'l> {
             race: RefCell::new(None),
             after_race: Cell::new(0),
             changed: Cell::new(false),
+            moves: Cell::new(0),
             abandoned: Cell::new(false),
             random: None,
             handed_over: Cell::new(None),
@@ -222,6 +229,7 @@ impl<'l> BlockState<'l> {
         self.ready_warps.set(!0 >> (MAX_WARPS - self.warps().len()));
         self.finished.set(0);
         self.after_race.set(0);
+        self.moves.set(0);
         if let Some((_, memory)) = &mut self.memory {
             memory.start(ordinal);
             for line in &mut self.shared {
@@ -326,7 +334,7 @@ impl<'l> BlockState<'l> {
 
         warp.finished.set(warp.finished.get() | bit);
         self.finished.set(self.finished.get() + 1);
-        self.changed.set(true);
+        self.note_progress();
     }
 
     /// The lane that a fiber runs after its own has finished, if that is one that has yet to start; another lane is left to
@@ -425,7 +433,14 @@ impl<'l> BlockState<'l> {
     #[inline(always)]
     fn note_changes(&self, lane: &Lane<'_>) {
         if lane.changed_memory.take() {
-            self.changed.set(true);
+            self.note_progress();
         }
+    }
+
+    /// Notes what shows that the block gets on, other than a lane that waits in another place.
+    #[inline(always)]
+    fn note_progress(&self) {
+        self.changed.set(true);
+        self.moves.set(0);
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! No machine can know whether a loop ends. What counts as getting on is a lane that finishes, one that waits in a spin
 //! loop in another place than the last time, one that has changed memory by an atomic access, and, in a checked launch, a
-//! lane that stores to memory; in an unchecked one, where such stores are not seen, a barrier that completes. An atomic that
+//! lane that stores to memory; in an unchecked one, where such stores are not seen, a barrier that completes. Another place
+//! counts a limited number of times until something else counts, because one loop can wait in several places. An atomic that
 //! leaves what was there does not count: a lock that is never released is polled by such. A launch whose resident blocks, all
 //! of them, do nothing of the kind for many rounds and a noticeable time, while no block can start, is taken for dead.
 

@@ -6,7 +6,7 @@ use std::thread::panicking;
 use primitives_gpu::simt::emulated::{Access, AccessKind, AsyncCopy, Lane, Machine, Space, WarpOp};
 use primitives_gpu::simt::{BarrierVote, Fault, Place, Scope, WARP};
 
-use super::{AFTER_RACE, BlockState, same_place};
+use super::{AFTER_RACE, BlockState, MOVES, same_place};
 use crate::emulator::memory::Wrong;
 use crate::emulator::{report, warp};
 
@@ -75,7 +75,7 @@ impl Machine for BlockState<'_> {
         }
         // A checked lane shows that it gets on by what it writes, so that a wait with a barrier in its loop is seen.
         if !lane.checked {
-            self.changed.set(true);
+            self.note_progress();
         }
         if self.random.is_some() {
             // Or the last to come would always be the first to go.
@@ -178,7 +178,10 @@ impl Machine for BlockState<'_> {
         }
         if !state.spun.get().is_some_and(|before| same_place(before, place)) {
             state.spun.set(Some(place));
-            self.changed.set(true);
+            if self.moves.get() < MOVES {
+                self.moves.set(self.moves.get() + 1);
+                self.changed.set(true);
+            }
         }
         self.note_changes(lane);
         let spinning = &self.warps[(rank / WARP) as usize].spinning;
@@ -196,7 +199,7 @@ impl Machine for BlockState<'_> {
     #[inline]
     fn access(&self, lane: &Lane<'_>, access: Access, place: Place) {
         if access.kind == AccessKind::Write {
-            self.changed.set(true);
+            self.note_progress();
         }
         if self.has_race() {
             if !panicking() {

@@ -276,6 +276,40 @@ fn handing_on_by_atomics_is_no_deadlock() {
     }
 }
 
+/// A loop can look often at first, and then seldom, with a place for each.
+#[test]
+fn a_loop_that_waits_in_two_places_is_a_deadlock() {
+    for options in modes() {
+        let flag = atomics(1);
+        let fault = fails(&hasty(options), 2, 40, |cx| {
+            let mut turns = 0u32;
+            while view(cx, &flag).at(0).load() == 0 {
+                turns = turns.wrapping_add(1);
+                if turns.is_multiple_of(4) {
+                    cx.spin(200);
+                } else {
+                    cx.spin(20);
+                }
+            }
+        });
+        assert!(deadlock(&fault).contains("spin in"), "{fault}");
+    }
+}
+
+/// In other launches, each barrier may come after a store.
+#[test]
+fn a_loop_with_a_barrier_that_waits_in_vain_is_a_deadlock_in_checked_launches() {
+    for options in [checked(), seeded(17)] {
+        let flag = atomics(1);
+        let fault = fails(&hasty(options), 1, 40, |cx| {
+            while !cx.barrier_any(view(cx, &flag).at(0).load() != 0) {
+                cx.spin(20);
+            }
+        });
+        deadlock(&fault);
+    }
+}
+
 #[test]
 fn a_lock_that_is_never_released_is_a_deadlock() {
     type Try = fn(GlobalMut<'_, u32, Atomic>) -> u32;
