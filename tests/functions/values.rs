@@ -152,9 +152,15 @@ fn sines_and_cosines_of_half_turns() {
         let (x, x32) = (f64::from(i), i as f32);
         let sign = if i % 2 == 0 { 1.0 } else { -1.0 };
         assert_eq!((x.sin_pi(), x.cos_pi()), (0.0, sign));
+        // The signs of zeros are those of libdevice and of C23.
+        let zero = if i < 0 { -0.0f64 } else { 0.0 };
+        assert_eq!((x.sin_pi().to_bits(), (x + 0.5).cos_pi().to_bits()), (zero.to_bits(), 0), "{x}");
+        let zero = zero as f32;
+        assert_eq!((x32.sin_pi().to_bits(), (x32 + 0.5).cos_pi().to_bits()), (zero.to_bits(), 0), "{x}");
         assert_eq!(((x + 0.5).sin_pi(), (x + 0.5).cos_pi()), (sign, 0.0));
         assert_eq!(((x32 + 0.5).sin_pi(), (x32 + 0.25).cos_pi()), (sign as f32, sign as f32 * 0.5f32.sqrt()));
     }
+    assert!((-0.0f64).sin_pi().is_sign_negative() && (-0.0f32).sin_pi().is_sign_negative());
     assert!(f64::INFINITY.sin_pi().is_nan() && f32::NAN.cos_pi().is_nan());
     assert_eq!((1e300.sin_pi(), 1e300.cos_pi()), (0.0, 1.0));
 }

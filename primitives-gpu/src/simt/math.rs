@@ -219,10 +219,10 @@ host_only! {
     f32: asinh = libm::asinhf, acosh = libm::acoshf, atanh = libm::atanhf, erf = libm::erff, erfc = libm::erfcf,
         exp10 = |x| libm::exp10(f64::from(x)) as f32, tgamma = libm::tgammaf,
         lgamma = |x| libm::lgamma(f64::from(x)) as f32,
-        sin_pi = |x| sin_of_half_turns(f64::from(x), 0) as f32, cos_pi = |x| sin_of_half_turns(f64::from(x), 1) as f32;
+        sin_pi = |x| sin_pi(f64::from(x)) as f32, cos_pi = |x| cos_pi(f64::from(x)) as f32;
     f64: asinh = libm::asinh, acosh = acosh, atanh = libm::atanh, erf = libm::erf, erfc = libm::erfc,
         exp10 = libm::exp10, tgamma = libm::tgamma, lgamma = libm::lgamma,
-        sin_pi = |x| sin_of_half_turns(x, 0), cos_pi = |x| sin_of_half_turns(x, 1);
+        sin_pi = sin_pi, cos_pi = cos_pi;
 }
 
 /// That of `libm` is a number for some that are less than 1.
@@ -231,7 +231,19 @@ fn acosh(x: f64) -> f64 {
     if x < 1.0 { f64::NAN } else { libm::acosh(x) }
 }
 
-/// The sine of `x + quarters / 2` half turns.
+/// The sine of `x` half turns. For a whole number it is a zero with the number's sign, and for an infinity the product is NaN.
+#[cfg(not(target_arch = "nvptx64"))]
+fn sin_pi(x: f64) -> f64 {
+    if x == x.trunc() { x * 0.0 } else { sin_of_half_turns(x, 0) }
+}
+
+/// The cosine of `x` half turns. Its zeros are positive: the sum with 0 changes only a negative one.
+#[cfg(not(target_arch = "nvptx64"))]
+fn cos_pi(x: f64) -> f64 {
+    sin_of_half_turns(x, 1) + 0.0
+}
+
+/// The sine of `x + quarters / 2` half turns, but for the signs of zeros.
 #[cfg(not(target_arch = "nvptx64"))]
 fn sin_of_half_turns(x: f64, quarters: i32) -> f64 {
     // Exact: what is left is at most a quarter of a half turn.

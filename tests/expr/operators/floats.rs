@@ -80,12 +80,18 @@ pub(crate) fn sin_of_half_turns(x: f64, quarters: f64) -> f64 {
     let x = x % 2.0;
     let quarter = (2.0 * x).round_ties_even();
     let (sin, cos) = (std::f64::consts::PI * (x - quarter / 2.0)).sin_cos();
-    match (quarter + quarters).rem_euclid(4.0) {
+    let value = match (quarter + quarters).rem_euclid(4.0) {
         0.0 => sin,
         1.0 => cos,
         2.0 => -sin,
         3.0 => -cos,
         _ => f64::NAN,
+    };
+    match (value == 0.0, quarters == 0.0) {
+        (false, _) => value,
+        // As in C23: zeros of the sine have the sign of the number, and those of the cosine are positive.
+        (true, true) => 0f64.copysign(x),
+        (true, false) => 0.0,
     }
 }
 
