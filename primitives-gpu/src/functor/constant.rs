@@ -44,8 +44,10 @@ impl<T: Ordered> UnaryFn<T> for Clamp<T> {
 
 /// The argument divided by a constant. Seed: `DivideFunctor`.
 ///
-/// Floats are multiplied by the inverse of the divisor, in the accumulation type. The result may differ from the quotient in the last
-/// place, as in the seed. Integer division truncates.
+/// Floats are multiplied by the inverse of the divisor, in the accumulation type, as in the seed. So the result may differ from the
+/// quotient in the last place. It may differ by more for divisors of `f32` above 2^126, of `f64` above 2^1022, and their negatives, whose
+/// inverses are subnormal: by a few units in the last place. Divisors of `f32` of at most 2^-128, and of `f64` of at most 2^-1024, have
+/// infinite inverses, so the result is an infinity or NaN. Use [`Div`](super::Div) for such divisors. Integer division truncates.
 ///
 /// ```
 /// use kernel_primitives::{UnaryFn, f16, functor::DivideBy};

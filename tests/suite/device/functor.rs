@@ -71,6 +71,18 @@ float_functors! {
         Min: |a, b| extreme!(a, b, a.total_cmp(&b).is_lt()), Max: |a, b| extreme!(a, b, a.total_cmp(&b).is_gt());
 }
 
+/// As the docs say.
+#[test]
+fn a_division_by_a_constant_needs_a_finite_inverse() {
+    // This is 2⁻¹²⁸, whose inverse overflows.
+    let least = f32::MIN_POSITIVE / 4.0;
+    assert!(DivideBy::new(least).apply(0.0).is_nan());
+    assert_eq!(DivideBy::new(least).apply(least), f32::INFINITY);
+    assert_eq!(DivideBy::new(-least.next_up()).apply(least.next_up()), -1.0);
+    // The inverse is subnormal and exact.
+    assert_eq!(DivideBy::new(2f32.powi(127)).apply(2f32.powi(127)), 1.0);
+}
+
 macro_rules! integer_functors {
     ($($name:ident: $t:ty, $([$op:ident, $width:literal, $reference:expr]),*;)*) => {$(
         #[test]
