@@ -348,8 +348,17 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
         const { assert!(align_of::<T>() <= 16, "shared memory is aligned to 16 bytes at most") };
         let end = len.saturating_mul(size_of::<T>()).saturating_add(offset);
         let limit = self.limit();
-        if end > limit || !offset.is_multiple_of(align_of::<T>()) || align_of::<T>() > self.alignment() {
-            self.cx.raise(FaultKind::BadShape, [end as u64, limit as u64], Location::caller());
+        let (align, alignment) = (align_of::<T>(), self.alignment());
+        if end > limit || !offset.is_multiple_of(align) || align > alignment {
+            let [size, limit] = if end > limit {
+                [end, limit]
+            } else if align > alignment {
+                [align, alignment]
+            } else {
+                // The next offset that is aligned.
+                [offset, offset.next_multiple_of(align)]
+            };
+            self.cx.raise(FaultKind::BadShape, [size as u64, limit as u64], Location::caller());
         }
         // SAFETY: inside the storage and its memory.
         let address = unsafe { self.address.add(offset).cast() };
@@ -361,8 +370,11 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
     #[inline(always)]
     #[track_caller]
     pub fn as_mut_ptr(&mut self) -> *mut S {
-        if S::BYTES > self.bytes as usize || S::ALIGN > self.align as usize {
+        if S::BYTES > self.bytes as usize {
             self.cx.raise(FaultKind::BadShape, [S::BYTES as u64, self.bytes as u64], Location::caller());
+        }
+        if S::ALIGN > self.align as usize {
+            self.cx.raise(FaultKind::BadShape, [S::ALIGN as u64, self.align as u64], Location::caller());
         }
         #[cfg(not(target_arch = "nvptx64"))]
         raw::expose(self.cx, Space::Shared, self.address, S::BYTES);

@@ -104,7 +104,12 @@ impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
     pub fn begin(&self, index: usize, warps: u32) {
         let (cx, barrier) = (self.cx(), self.barrier(index));
         let threads = cx.block_threads();
-        if warps == 0 || warps > threads / WARP || !threads.is_multiple_of(WARP) {
+        if !threads.is_multiple_of(WARP) {
+            // The second number is that of a block whose last warp is whole.
+            let args = [threads as u64, threads.next_multiple_of(WARP) as u64];
+            cx.raise(FaultKind::BadShape, args, Location::caller());
+        }
+        if warps == 0 || warps > threads / WARP {
             cx.raise(FaultKind::BadShape, [warps as u64, (threads / WARP) as u64], Location::caller());
         }
         #[cfg(target_arch = "nvptx64")]

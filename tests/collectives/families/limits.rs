@@ -139,6 +139,10 @@ pub fn exchanged_storages(
             core::mem::swap(large.phase::<[u32; 256]>(), &mut other);
             let _ = block_reduce(cx, large.phase::<ReduceStorage<u32>>(), 1, Add);
         }
+        4 => {
+            core::mem::swap(large.phase::<[u32; 256]>(), &mut other);
+            let _ = large.as_mut_ptr();
+        }
         _ => {
             // As many bytes as before, or more.
             core::mem::swap(wide.phase::<ReduceStorage<u32>>(), large.phase::<ReduceStorage<u32>>());
@@ -147,6 +151,15 @@ pub fn exchanged_storages(
         }
     }
     out.store(other.get(cx.thread_rank() as usize));
+}
+
+/// Takes a word of one of two storages.
+#[kernel]
+pub fn word_of_storage(cx: Block, of_words: bool, offset: u32, bytes: Shared<[u8; 64]>, words: Shared<[u32; 16]>) {
+    if cx.thread_rank() == 0 {
+        let offset = offset as usize;
+        let _ = if of_words { words.array::<u32>(offset, 1) } else { bytes.array::<u32>(offset, 1) };
+    }
 }
 
 #[kernel]
@@ -349,25 +362,38 @@ mod tests {
     fn memory_that_was_exchanged_for_less_is_a_fault() -> Result<()> {
         let stream = stream()?;
         let mut out = stream.buffer_zeroed::<u32>(1)?;
-        for (what, args) in [(0, [1024, 512]), (1, [1024, 512]), (2, [1024, 512]), (3, [16, 4])] {
+        for (what, args) in [(0, [1024, 512]), (1, [1024, 512]), (2, [1024, 512]), (3, [16, 4]), (4, [16, 4])] {
             let fault = raised(&stream, kernels::exchanged_storages::launch(&stream, (1, 64), what, &mut out));
             assert_eq!(fault, Fault { kind: FaultKind::BadShape, args }, "{what}");
         }
-        kernels::exchanged_storages::launch(&stream, (1, 64), 4, &mut out)?;
+        kernels::exchanged_storages::launch(&stream, (1, 64), 5, &mut out)?;
         assert_eq!(out.to_vec()?, [1]);
+        Ok(())
+    }
+
+    #[test]
+    fn a_part_of_a_storage_that_is_not_aligned_is_a_fault_with_its_own_numbers() -> Result<()> {
+        let stream = stream()?;
+        kernels::word_of_storage::launch(&stream, (1, 32), true, 60)?;
+        for (of_words, offset, args) in [(true, 62, [66, 64]), (true, 2, [2, 4]), (false, 0, [4, 1])] {
+            let fault = raised(&stream, kernels::word_of_storage::launch(&stream, (1, 32), of_words, offset));
+            assert_eq!(fault, Fault { kind: FaultKind::BadShape, args }, "{offset}");
+        }
         Ok(())
     }
 
     #[test]
     fn a_split_barrier_is_for_some_warps_and_no_more_than_there_are() -> Result<()> {
         let stream = stream()?;
-        for (warps, threads) in [(0, 64), (3, 64), (u32::MAX, 64), (1, 48)] {
-            let fault = raised(&stream, kernels::begin_split_barrier::launch(&stream, (1, threads), warps));
-            assert_eq!(
-                (fault.kind, fault.args[0]),
-                (FaultKind::BadShape, warps as u64),
-                "{warps} in {threads} threads"
-            );
+        let begun = |warps: u32, threads: u32| kernels::begin_split_barrier::launch(&stream, (1, threads), warps);
+        for warps in [0, 3, u32::MAX] {
+            let fault = raised(&stream, begun(warps, 64));
+            assert_eq!(fault, Fault { kind: FaultKind::BadShape, args: [warps as u64, 2] });
+        }
+        // The block's last warp is not whole.
+        for (warps, threads, whole) in [(1, 48, 64), (2, 97, 128)] {
+            let fault = raised(&stream, begun(warps, threads));
+            assert_eq!(fault, Fault { kind: FaultKind::BadShape, args: [threads as u64, whole] });
         }
         for warps in [1, 2] {
             kernels::begin_split_barrier::launch(&stream, (1, 64), warps)?;
