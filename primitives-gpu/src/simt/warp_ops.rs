@@ -165,7 +165,7 @@ impl<'k> Block<'k> {
             (value, inside)
         }
         #[cfg(not(target_arch = "nvptx64"))]
-        (self.shuffle_up(mask, value, delta, width), self.lane() % width >= delta % 32)
+        (self.shuffle_up(mask, value, delta, width), (self.lane() & width.wrapping_sub(1)) >= delta % 32)
     }
 
     /// Returns `apply` of the value of the lane `delta` below and this lane's own, or this lane's own value at the start of the segment.
@@ -349,7 +349,8 @@ impl<'k> Block<'k> {
             return T::from_u32(total);
         }
         // Lanes outside the mask must not contribute, so each lane of the mask is the source in turn.
-        let mut rest = mask & (mask - 1);
+        // A mask without lanes is for the first shuffle to report.
+        let mut rest = mask & mask.wrapping_sub(1);
         let mut total = self.shuffle(mask, value, mask.trailing_zeros(), WARP);
         while rest != 0 {
             total = op.combine(total, self.shuffle(mask, value, rest.trailing_zeros(), WARP));

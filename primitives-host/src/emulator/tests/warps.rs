@@ -95,6 +95,30 @@ fn votes_matches_and_reductions() {
 }
 
 #[test]
+fn a_reduction_over_no_lanes_names_the_mask_on_all_architectures() {
+    for arch in [75, 80, 90] {
+        let options = EmulatorOptions { arch: Some(arch), ..checked() };
+        let line = here() + 1;
+        let fault = fails(&options, 1, 32, |cx| _ = cx.redux_add(0, 1u32));
+        assert!(divergence(&fault).contains("over lanes 0x00000000, which do not contain it"), "{fault}");
+        assert_eq!(fault.line, line);
+    }
+}
+
+/// No shuffle would report the width.
+#[test]
+fn elements_of_no_bytes_have_segments_of_any_width() {
+    for options in modes() {
+        go(&options, 1, 32, |cx| {
+            for (width, inside) in [(8, cx.lane() % 8 >= 3), (32, cx.lane() >= 3), (0, cx.lane() >= 3)] {
+                assert_eq!(cx.try_shuffle_up(FULL_MASK, [0u32; 0], 3, width).is_some(), inside, "{width}");
+            }
+        })
+        .unwrap();
+    }
+}
+
+#[test]
 fn masks_run_different_numbers_of_operations() {
     for seed in 0..20 {
         go(&seeded(seed), 1, 96, |cx| {
