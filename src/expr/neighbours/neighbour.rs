@@ -231,6 +231,8 @@ pub(in crate::expr) unsafe fn copy_neighbours(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::expr::cpu::Placement;
+    use crate::expr::layout::shape::Shape;
 
     /// The rules are compared with numpy's padding: `edge`, `wrap`, `reflect`, `symmetric`.
     #[test]
@@ -247,6 +249,24 @@ mod tests {
         let constant = read(Rule::Constant(7), 4);
         assert!(constant[..3].iter().chain(&constant[7..]).all(Option::is_none));
         assert_eq!(constant[3..7], some(&[0, 1, 2, 3]));
+    }
+
+    /// Copies of elements assert that they are aligned.
+    #[test]
+    fn constants_outside_are_aligned() {
+        let shape = Shape::new(&[4]).unwrap();
+        let layout = Layout::contiguous(shape);
+        let nest = Nest::keeping(&shape, [&layout].into_iter(), Axes(1)).unwrap();
+        let data = [1u64, 2, 3, 4];
+        let address = data.as_ptr().expose_provenance() as u64;
+        let memory = Memory { address, size: size_of::<u64>(), placement: Placement::Nested(0) };
+        let mut by = [0; MAX_RANK];
+        by[0] = -2;
+        let shift = Shift { by, rule: Rule::Constant(7) }.along(&nest.apart);
+        let mut to = [0u64; 4];
+        // SAFETY: the view is the whole memory, and there is room for four elements.
+        unsafe { copy_neighbours(&nest, &nest.operands[0], &memory, (&shift, None), 0..4, to.as_mut_ptr().cast()) };
+        assert_eq!(to, [7, 7, 1, 2]);
     }
 
     #[test]
