@@ -21,6 +21,7 @@ fn contexts_are_given_back_and_the_stack_of_contexts_is_left_alone() -> Result<(
 
     // An illegal address: the primary context is lost, and another one is made.
     let device = Device::gpu()?;
+    let primary = device.as_raw_context();
     let mut buffer = device.stream()?.buffer_zeroed::<u32>(100)?;
     fake.set("fake_next_fill", 700);
     let lost = buffer.as_mut_slice().set_zero(&device.stream()?);
@@ -28,6 +29,18 @@ fn contexts_are_given_back_and_the_stack_of_contexts_is_left_alone() -> Result<(
     let again = Device::gpu()?;
     assert_eq!(on_stack(), 0);
     again.stream()?.buffer_zeroed::<u32>(100)?;
+
+    // The handle of the lost one is adopted, not that of the one in its place. The driver may still refuse it.
+    // SAFETY: the driver's contexts are there as long as the process.
+    let adopt = || unsafe { Device::from_raw_context(primary) };
+    fake.set("fake_next_pool", 700);
+    let adopted = adopt();
+    assert!(matches!(adopted, Err(Error::ContextLost { .. })), "{adopted:?}");
+    let adopted = adopt()?;
+    assert_eq!(adopted.as_raw_context(), primary);
+    assert_ne!(again.as_raw_context(), primary);
+    assert_eq!(on_stack(), 0);
+    drop(adopted);
     fake.log();
     drop(again);
     assert_eq!(fake.log().last().map(String::as_str), Some("destroy"));

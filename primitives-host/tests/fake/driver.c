@@ -21,7 +21,7 @@ static int streams, events, captures, busy_streams, last_mistake_line;
 static volatile int hold_loads, hold_copies, loads_held, copies_held;
 static __thread int mode; /* 0 global, 1 of the thread, 2 relaxed */
 static stream legacy;
-static int default_pool, own_pool, context, second_context, other_context, module, function;
+static int default_pool, own_pool, context, second_context, made_context, other_context, module, function;
 static int devices = 1, peer_access = 1, refused = -1, full = -1, allocated;
 static __thread void *current;
 static uint32_t number_of_kernel;
@@ -54,6 +54,10 @@ static __thread int contexts_on_stack;
     } while (0)
 
 static stream *of(stream *s) { return s ? s : &legacy; }
+/* Whether it is a context of this device: the primary one, or one that is made. For the second device, both have one handle. */
+static int is_of(const void *c, int device) {
+    return device ? c == &second_context : c == &context || c == &made_context;
+}
 
 int cuInit(unsigned flags) { return (int)flags; }
 int cuDriverGetVersion(int *version) { return *version = driver_version, 0; }
@@ -83,7 +87,7 @@ int cuDevicePrimaryCtxRelease_v2(int device) {
     NOTE("release\n");
     return 0;
 }
-int cuCtxSetCurrent(void *c) { return current = c, c != &context && c != &second_context && c != &other_context; }
+int cuCtxSetCurrent(void *c) { return current = c, !is_of(c, 0) && !is_of(c, 1) && c != &other_context; }
 int cuCtxGetDevice(int *device) { return *device = current == &second_context, 0; }
 int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
     (void)device;
@@ -92,11 +96,11 @@ int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
 int cuCtxPushCurrent_v2(void *c) { return c != &context; }
 int cuCtxCreate_v2(void **c, unsigned flags, int device) {
     contexts_on_stack++;
-    return *c = device ? &second_context : &context, flags;
+    return *c = device ? &second_context : &made_context, flags;
 }
 int cuCtxDestroy_v2(void *c) {
     NOTE("destroy\n");
-    return c != &context && c != &second_context;
+    return c != &made_context && c != &second_context;
 }
 int cuCtxPopCurrent_v2(void **c) {
     contexts_on_stack--;
@@ -147,7 +151,7 @@ int cuMemPoolSetAccess(void *pool, const int *access, size_t count) {
 int cuMemAllocFromPoolAsync(void **address, size_t bytes, void *pool, stream *s) {
     NOT_CAPTURED(s);
     if (bytes == 0) return 1;
-    if (full >= 0 && of(s)->context == (full ? &second_context : &context)) return 2;
+    if (full >= 0 && is_of(of(s)->context, full)) return 2;
     __sync_fetch_and_add(&allocated, 1);
     *address = malloc(bytes);
     NOTE("allocate %s\n", pool == &own_pool ? "own" : "default");
@@ -182,7 +186,7 @@ int cuStreamGetCtx(stream *s, void **c) {
 int cuStreamQuery(stream *s) {
     UNSAFE();
     NOT_CAPTURED(s);
-    if (refused >= 0 && of(s)->context == (refused ? &second_context : &context)) return 719;
+    if (refused >= 0 && is_of(of(s)->context, refused)) return 719;
     return of(s)->busy ? 600 : 0;
 }
 int cuStreamSynchronize(stream *s) {
@@ -351,7 +355,7 @@ int cuGraphAddKernelNode(void **node, graph *g, void **before, size_t count, con
     return *node = g, 0;
 }
 int cuGraphAddMemsetNode(void **node, graph *g, void **before, size_t count, const void *params, void *c) {
-    return cuGraphAddKernelNode(node, g, before, count, params) || (c != &context && c != &second_context);
+    return cuGraphAddKernelNode(node, g, before, count, params) || (!is_of(c, 0) && !is_of(c, 1));
 }
 int cuGraphAddMemcpyNode(void **node, graph *g, void **before, size_t count, const void *params, void *c) {
     return cuGraphAddMemsetNode(node, g, before, count, params, c);
