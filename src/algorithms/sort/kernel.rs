@@ -169,7 +169,7 @@ unsafe fn scatter<T: Element, const N: usize>(to: SharedArray<'_, T>, places: &[
     }
 }
 
-/// Sorts at most one tile of keys. The sort is stable. The launch has one block.
+/// Sorts at most one tile of keys. The sort is stable. The first block of a launch sorts, and others do nothing.
 ///
 /// `out` is as long as `keys`, which has at most [`sort_tile_items`] keys: more keys are a fault. `begin..end` are the sort bits, and
 /// `turned` is the result of [`Turned::of`] for the keys and the direction.
@@ -215,7 +215,7 @@ pub fn sort_tile_pairs<K: SortKey, V: Element>(
 ) {
     let bits = (begin.min(K::SORT_BITS), end.min(K::SORT_BITS), turned);
     if const { is_large(size_of::<V>()) } {
-        // SAFETY: each thread writes elements of its own, here and below.
+        // SAFETY: only one block writes. Each of its threads writes elements of its own, here and below.
         let write = |at: usize, place: u32| unsafe { values_out.write(at, values[place as usize]) };
         let ends = Some((|at: usize| at as u32, write));
         by_len!(
@@ -239,7 +239,7 @@ pub fn sort_tile_pairs<K: SortKey, V: Element>(
 }
 
 /// Sorts a tile of keys with the values that the first function of `ends` returns for a position. The second function gets the values, each
-/// with its position in the end, from one thread each.
+/// with its position in the end, from one thread each. Only the first block does anything.
 fn tile<K: SortKey, V: Element, const N: usize>(
     cx: Block<'_>,
     (keys, out): (Global<'_, K>, &mut GlobalMut<'_, K>),
@@ -248,6 +248,9 @@ fn tile<K: SortKey, V: Element, const N: usize>(
     ranks: &mut Shared<'_, RadixRankStorage<SORT_THREADS>>,
     shared: &Shared<'_, impl SharedStorage>,
 ) {
+    if cx.block_rank() > 0 {
+        return;
+    }
     cx.require_at_most(keys.len(), SORT_THREADS * N);
     let by_key = shared.array::<K>(OF_ITEMS, SORT_THREADS * N);
     let by_value = shared.array::<V>(OF_ITEMS, SORT_THREADS * N);
@@ -290,7 +293,7 @@ fn tile<K: SortKey, V: Element, const N: usize>(
     for (i, (&key, &value)) in key.iter().zip(&value).enumerate() {
         let at = i * SORT_THREADS + thread;
         if at < keys.len() {
-            // SAFETY: elements of this thread.
+            // SAFETY: elements of this thread. Only the first block comes here.
             unsafe { out.write(at, key) };
             if let Some((_, write)) = &mut ends {
                 write(at, value);

@@ -4,8 +4,8 @@ use std::array;
 use std::cmp::Reverse;
 
 use kernel_primitives::algorithms::{Run, Workspace, sort_keys, sort_keys_by_bits, sort_pairs, sort_pairs_by_bits};
-use kernel_primitives::functor::{Greater, Less};
-use kernel_primitives::kernels::device::{SORT_AHEAD, sort_tile_items};
+use kernel_primitives::functor::{Greater, Less, Turned};
+use kernel_primitives::kernels::device::{SORT_AHEAD, SORT_THREADS, sort_tile, sort_tile_items, sort_tile_pairs};
 use kernel_primitives::{Error, Result, SortKey, f16};
 
 use crate::kernels::{Flagged, Sixteen};
@@ -212,6 +212,25 @@ fn keys_of_one_tile_are_sorted_sanitize() -> Result<()> {
         let mut out = stream.buffer_zeroed::<u32>(x.len())?;
         sort_keys(&stream, &stream.buffer_from(&x)?, &mut out, Less)?;
         assert!(out.to_vec()? == at(&x, &sorted_by(&x, 0..32, false)));
+    }
+    Ok(())
+}
+
+/// One block sorts a tile. The other blocks of the launch write nothing.
+#[test]
+fn a_tile_is_sorted_once_by_a_launch_of_several_blocks() -> Result<()> {
+    let stream = stream()?;
+    let (x, turned) = (keys(700, 0), Turned::of::<u32, Less>().0);
+    let expected = sorted_by(&x, 0..32, false);
+    let (from, along) = (stream.buffer_from(&x)?, stream.buffer_from(&(0..700).collect::<Vec<u32>>())?);
+    for blocks in [1u32, 2, 5] {
+        let dims = (blocks, SORT_THREADS as u32);
+        let (mut out, mut places) = (stream.buffer_zeroed::<u32>(700)?, stream.buffer_zeroed::<u32>(700)?);
+        sort_tile::<u32>::launch(&stream, dims, &from, &mut out, 0, 32, turned)?;
+        assert!(out.to_vec()? == at(&x, &expected), "{blocks} blocks");
+        sort_tile_pairs::<u32, u32>::launch(&stream, dims, &from, &mut out, &along, &mut places, 0, 32, turned)?;
+        assert!(out.to_vec()? == at(&x, &expected), "{blocks} blocks");
+        assert!(places.to_vec()? == expected, "{blocks} blocks");
     }
     Ok(())
 }
