@@ -20,7 +20,8 @@ algorithm! {
 /// Finds, for each query, the first place in `sorted` where it could be inserted without breaking the order: `positions[i]` is the number
 /// of items that are less than `queries[i]`.
 ///
-/// `sorted` must ascend. It may contain equal items. Floats are compared with `<`, so a query that is NaN gives 0. `positions` may be
+/// `sorted` must ascend. It may contain equal items. NaN may only be after all numbers, which is where
+/// [`sort_keys`](fn@crate::algorithms::sort_keys) puts it. Floats are compared with `<`, so a query that is NaN gives 0. `positions` may be
 /// longer than the queries: the rest of it stays as it is.
 ///
 /// Cost: one launch, with one thread for each query. A thread takes as many steps as the number of items has binary digits, the first five
@@ -78,7 +79,8 @@ algorithm! {
 /// Finds, for each query, the last place in `sorted` where it could be inserted without breaking the order: `positions[i]` is the number of
 /// items that are not greater than `queries[i]`.
 ///
-/// Otherwise this works as [`lower_bound`], except that a query that is NaN gives the number of items.
+/// NaN at the end of `sorted` is greater than every number. A query that is NaN gives the number of items. Otherwise this works as
+/// [`lower_bound`].
 ///
 /// Ready for the same types. For others, write `instantiate!(kernel_primitives::algorithms::upper_bound<f32, Counting<f32>>);`.
 ///

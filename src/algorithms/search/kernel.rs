@@ -30,7 +30,10 @@ pub fn search_tiles<S, Q, const UPPER: bool>(
         // A lane without a query searches for any, because the lanes ask each other.
         let query = queries.get(place.as_ref().map_or(0, |place| place.index()));
         let Some(query) = query else { return };
-        let before = |item: S::Item| if UPPER { !query.less(item) } else { item.less(query) };
+        // NaN comes after all numbers, where sorts put it. It is neither less than nor equal to a query.
+        let before = |item: S::Item| {
+            if UPPER { query.unordered() || item.less_or_equal(query) } else { item.less(query) }
+        };
         let found = bound(sorted, pivots.part(cx, before), before);
         if let Some(place) = place {
             positions.set(place, found as u64);

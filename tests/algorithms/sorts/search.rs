@@ -80,6 +80,27 @@ fn nan_is_before_all_and_behind_all() -> Result<()> {
     Ok(())
 }
 
+/// NaN may be where sorts put it: after all numbers.
+#[test]
+fn sorted_items_may_end_with_nan() -> Result<()> {
+    let stream = stream()?;
+    for (numbers, nans) in [(2usize, 6usize), (3, 1), (0, 5), (100, 900), (900, 124)] {
+        let sorted: Vec<f32> = (1..=numbers).map(|i| i as f32).chain((0..nans).map(|_| f32::NAN)).collect();
+        let queries: Vec<f32> = vec![0.5, 1.0, 1.5, 2.0, numbers as f32, f32::INFINITY];
+        let expected = |before: &dyn Fn(f32, f32) -> bool| -> Vec<u64> {
+            let place = |query: f32| sorted[..numbers].partition_point(|&item| before(item, query)) as u64;
+            queries.iter().map(|&query| place(query)).collect()
+        };
+        let (x, q) = (stream.buffer_from(&sorted)?, stream.buffer_from(&queries)?);
+        let mut positions = stream.buffer_zeroed::<u64>(queries.len())?;
+        lower_bound(&stream, &x, &q, &mut positions)?;
+        assert_eq!(positions.to_vec()?, expected(&|item, query| item < query), "{numbers}, {nans}");
+        upper_bound(&stream, &x, &q, &mut positions)?;
+        assert_eq!(positions.to_vec()?, expected(&|item, query| item <= query), "{numbers}, {nans}");
+    }
+    Ok(())
+}
+
 /// Blocks of any shape search, with fewer threads than queries and with more, and with warps that lack lanes.
 #[test]
 fn blocks_of_any_shape_search() -> Result<()> {

@@ -1,5 +1,7 @@
 //! Binary searches.
 
+use std::cmp::Ordering;
+
 use kernel_primitives::algorithms::{lower_bound, upper_bound};
 use kernel_primitives::bf16;
 
@@ -8,16 +10,12 @@ use crate::data::items;
 use crate::items::Item;
 use crate::subject::{Subject, exact, subject};
 
-/// Returns ascending items without NaN, and queries among them, which may be NaN.
+/// Returns ascending items, with NaN after all numbers, and queries among them, which may be NaN.
 fn inputs<T: Item + PartialOrd>(case: &Case) -> (Vec<T>, Vec<T>) {
     let mut sorted = items::<T>(case, 0, case.len);
     #[allow(clippy::eq_op, reason = "NaN is not itself")]
-    sorted.iter_mut().for_each(|x| {
-        if *x != *x {
-            *x = T::ZERO
-        }
-    });
-    sorted.sort_by(|a, b| a.partial_cmp(b).expect("no NaN"));
+    let is_nan = |x: &T| *x != *x;
+    sorted.sort_by(|a, b| is_nan(a).cmp(&is_nan(b)).then(a.partial_cmp(b).unwrap_or(Ordering::Equal)));
     let queries = case.usual([case.len; 2]).unwrap_or_else(|| case.param(10).below(case.len + 70));
     (sorted, items::<T>(case, case.param(9).below(2) as u64, queries))
 }
