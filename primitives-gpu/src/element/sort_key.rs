@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 
-use super::{ConvertTo, Element, Integer};
+use super::{Bits, ConvertTo, Element, Integer};
 use crate::warp::SortBits;
 
 /// An element that is sorted by its bits. A one-to-one map to an unsigned integer keeps the order.
@@ -38,7 +38,17 @@ pub unsafe trait SortKey: Element {
     fn to_sort_bits(self) -> Self::Bits;
 
     /// The value with these [sort bits](SortKey::to_sort_bits).
+    ///
+    /// Sorts also ask for the bits 0, and for those of which the low [`SORT_BITS`](SortKey::SORT_BITS) are set. If no value has these bits,
+    /// the result must be the first value of the order, or the last one.
     fn from_sort_bits(bits: Self::Bits) -> Self;
+
+    /// The greatest bits of [`SORT_BITS`](SortKey::SORT_BITS).
+    #[doc(hidden)]
+    #[inline(always)]
+    fn greatest_bits() -> Self::Bits {
+        <Self::Bits as Bits>::ALL.shr(Self::Bits::WIDTH.saturating_sub(Self::SORT_BITS))
+    }
 
     /// Whether `<` costs less than a comparison of bits, and orders the keys of some ranges in the same way: see
     /// [`is_by_value`](SortKey::is_by_value).

@@ -88,10 +88,11 @@ pub trait Direction: KernelParam + Default + sealed::Sealed {
     /// assert_eq!(Less::last::<u8>(), 255);
     /// assert_eq!(Greater::last::<i32>(), i32::MIN);
     /// assert!(Less::last::<f32>().is_nan());
+    /// assert!(Less::last::<bool>());
     /// ```
     #[inline(always)]
     fn last<K: SortKey>() -> K {
-        K::from_sort_bits(if Self::DESCENDING { K::Bits::ZERO } else { K::Bits::ALL })
+        K::from_sort_bits(if Self::DESCENDING { K::Bits::ZERO } else { K::greatest_bits() })
     }
 }
 

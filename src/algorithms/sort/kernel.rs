@@ -6,7 +6,6 @@
 
 use core::marker::PhantomData;
 
-use kernel_primitives::functor::{KeyOrder, Turned};
 use kernel_primitives::prelude::*;
 use kernel_primitives::view::SharedStorage;
 use kernel_primitives::warp::SortBits;
@@ -126,7 +125,8 @@ struct Digit {
 }
 
 impl Digit {
-    /// Returns the digit of the first eight bits of `begin..end`, or of fewer bits, for keys that are [`Turned`] in this way.
+    /// Returns the digit of the first eight bits of `begin..end`, or of fewer bits, for keys that are
+    /// [`Turned`](kernel_primitives::functor::Turned) in this way.
     #[inline(always)]
     fn of_bits(begin: u32, end: u32, turned: u64) -> Self {
         let bits = end.saturating_sub(begin).min(8);
@@ -152,7 +152,9 @@ impl Digit {
 /// Reads the keys of a tile, warp-striped. After the end, it returns keys that come last.
 #[inline(always)]
 fn read_keys<K: SortKey, const N: usize>(cx: Block<'_>, tile: Global<'_, K>, turned: u64) -> [K; N] {
-    let mut keys = [Turned(turned).of_bits(K::Bits::ALL); N];
+    // After the turn, all bits of a digit are set. Bits that no key has are 0, because `from_sort_bits` need not know them.
+    let last = K::Bits::ALL.xor(SortBits::of_word(turned)).and(K::greatest_bits());
+    let mut keys = [K::from_plain_bits(last); N];
     load_warp_striped(cx, &mut keys, tile);
     keys
 }
@@ -172,7 +174,7 @@ unsafe fn scatter<T: Element, const N: usize>(to: SharedArray<'_, T>, places: &[
 /// Sorts at most one tile of keys. The sort is stable. The first block of a launch sorts, and others do nothing.
 ///
 /// `out` is as long as `keys`, which has at most [`sort_tile_items`] keys: more keys are a fault. `begin..end` are the sort bits, and
-/// `turned` is the result of [`Turned::of`] for the keys and the direction.
+/// `turned` is the result of [`Turned::of`](kernel_primitives::functor::Turned::of) for the keys and the direction.
 ///
 /// Anyone may launch it: its result is right for any arguments.
 #[kernel(threads(SORT_THREADS), one_dimensional, min_blocks(1), equal_len(keys, out))]

@@ -88,6 +88,25 @@ impl PartialEq for Fickle {
     }
 }
 
+/// A `bool` whose sort bits are 0 and 1. Other bits give `false`.
+#[derive(Clone, Copy, Debug, PartialEq, Element)]
+#[repr(transparent)]
+pub struct Lit(pub bool);
+
+// SAFETY: 0 or 1.
+unsafe impl SortKey for Lit {
+    type Bits = u8;
+    const SORT_BITS: u32 = 1;
+    #[inline(always)]
+    fn to_sort_bits(self) -> u8 {
+        self.0 as u8
+    }
+    #[inline(always)]
+    fn from_sort_bits(bits: u8) -> Self {
+        Self(bits == 1)
+    }
+}
+
 /// Adds numbers. A sum that has more than 32 bits is a fault.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct AddExactly;
@@ -111,6 +130,7 @@ type Numbers = Span<u32>;
 type Drifting = input::Map<Numbers, Drift>;
 
 instantiate!(
+    kernel_primitives::algorithms::sort_keys<Lit>,
     kernel_primitives::algorithms::segmented_sort<u32, Drifting, Order>,
     kernel_primitives::algorithms::select_if<u32, Coin>,
     kernel_primitives::algorithms::partition<u32, Coin>,

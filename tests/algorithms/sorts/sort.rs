@@ -8,6 +8,7 @@ use kernel_primitives::functor::{Greater, Less, Turned};
 use kernel_primitives::kernels::device::{SORT_AHEAD, SORT_THREADS, sort_tile, sort_tile_items, sort_tile_pairs};
 use kernel_primitives::{Error, Result, SortKey, f16};
 
+use crate::kernels::hostile::Lit;
 use crate::kernels::{Flagged, Sixteen};
 use crate::support::{stream, streams, values};
 use crate::{at, in_order};
@@ -139,6 +140,23 @@ fn every_type_of_key_is_sorted_either_way() -> Result<()> {
         f16: |x| f16::from_bits(x as u16);
         f32: |x| f32::from_bits([x as u32, 0, 1 << 31, x as u32 & 0x807f_ffff, 0x7fc0_0000, 0xffc0_0001][x as usize % 6]);
         f64: |x| f64::from_bits([x, 0, 1 << 63, x & 0x800f_ffff_ffff_ffff, 0xfff8 << 48][(x >> 9) as usize % 5]);
+    }
+    Ok(())
+}
+
+/// What fills the last tile comes after all keys, also if few of the bits are sort bits.
+#[test]
+fn keys_of_own_types_come_before_what_fills_a_tile() -> Result<()> {
+    let stream = stream()?;
+    for len in [3, 1000, 2 * sort_tile_items(1, 0) + 77] {
+        let x: Vec<Lit> = (0..len).map(|i| Lit(i % 3 != 1)).collect();
+        let from = stream.buffer_from(&x)?;
+        let mut out = stream.buffer_zeroed::<Lit>(len)?;
+        let lit = x.iter().filter(|key| key.0).count();
+        sort_keys(&stream, &from, &mut out, Less)?;
+        assert!(out.to_vec()?.iter().enumerate().all(|(i, key)| key.0 == (i >= len - lit)), "{len}");
+        sort_keys(&stream, &from, &mut out, Greater)?;
+        assert!(out.to_vec()?.iter().enumerate().all(|(i, key)| key.0 == (i < lit)), "{len} descending");
     }
     Ok(())
 }
