@@ -80,14 +80,15 @@ fn count<K: SortKey, const COPIES: usize>(
     cx.barrier();
     let mut at = thread;
     while at < passes as usize * DIGITS {
-        let mut total = 0u32;
+        // All copies together may have counted more than 32 bits hold.
+        let mut total = 0u64;
         for copy in 0..copies / 4 {
             // SAFETY: written before the barrier.
             let some = unsafe { counters.load_items::<4>(at * copies + copy * 4) };
-            total += some[0] + some[1] + some[2] + some[3];
+            total += some[0] as u64 + some[1] as u64 + some[2] as u64 + some[3] as u64;
         }
         if total > 0 {
-            counts.at(at / DIGITS * stride + at % DIGITS).fetch_add(total as u64);
+            counts.at(at / DIGITS * stride + at % DIGITS).fetch_add(total);
         }
         at += SORT_THREADS;
     }
