@@ -182,12 +182,12 @@ pub enum Error {
         /// What is wrong, and what to do.
         reason: String,
     },
-    /// A plan of Fourier transforms that cannot be created.
+    /// A plan of Fourier transforms that cannot be created, or a chain of transforms that cannot be computed.
     #[error("{call}: {reason}")]
     Fft {
         /// The call.
         call: &'static str,
-        /// What is wrong, and with which axis.
+        /// What is wrong. For a plan, this says with which axis.
         reason: String,
     },
     /// A tuning value that no kernel accepts, or a text of tuning values that cannot be read.

@@ -211,6 +211,15 @@ fn errors_say_what_does_not_fit() -> Result<()> {
     let [x, short] = [ComplexTensor::<f32>::zeros(&stream, [4, 8])?, ComplexTensor::zeros(&stream, 8)?];
     let Err(Error::Fft { call, reason }) = FftChain::new(&plan, &x).forward().assign(&short) else { panic!("a shape") };
     assert_eq!((call, &*reason), ("FftChain::assign", "the target has the shape [8], and the plan [4, 8]"));
+    let real = Tensor::<f32>::zeros(&stream, 8)?;
+    let errors = [
+        (FftChain::new(&plan, &x).forward().assign_by(&real, |y| y.re), "FftChain::assign_by"),
+        (FftChain::new(&plan, &x).forward().separate_reason(&short).map(|_| ()), "FftChain::separate_reason"),
+    ];
+    for (error, name) in errors {
+        let Err(Error::Fft { call, .. }) = error else { panic!("{name}") };
+        assert_eq!(call, name);
+    }
 
     let wrong = ComplexTensor::<f32>::zeros(&stream, [4, 7])?;
     let error = FftChain::new(&plan, &wrong).forward().assign(&x);

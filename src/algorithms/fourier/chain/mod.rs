@@ -22,9 +22,6 @@ use crate::expr::program::{Lowered, lower};
 use crate::expr::{ComplexExpr, ComplexOperand, ComplexTensor, Expr, Floating, Tensor};
 use crate::{Complex, Error, ExpressionErrorKind, Result};
 
-/// The name of calls in errors.
-const CALL: &str = "FftChain::assign";
-
 /// The largest number of transforms in one kernel.
 const MOST: usize = 2;
 
@@ -158,7 +155,7 @@ impl<'p, T: InPlace + Floating> FftChain<'p, T> {
     #[track_caller]
     pub fn assign(self, out: &ComplexTensor<T>) -> Result<()> {
         let roots = [self.value.re.node.clone(), self.value.im.node.clone()];
-        self.run(Location::caller(), &[&out.re().view, &out.im().view], &roots)
+        self.run("FftChain::assign", Location::caller(), &[&out.re().view, &out.im().view], &roots)
     }
 
     /// Computes a real function of all numbers into a tensor of the plan's shape: a real or imaginary part, or
@@ -169,7 +166,7 @@ impl<'p, T: InPlace + Floating> FftChain<'p, T> {
     #[track_caller]
     pub fn assign_by(self, out: &Tensor<T>, f: impl FnOnce(ComplexExpr<T>) -> Expr<T>) -> Result<()> {
         let root = f(self.value.clone()).node;
-        self.run(Location::caller(), &[&out.view], &[root])
+        self.run("FftChain::assign_by", Location::caller(), &[&out.view], &[root])
     }
 
     /// Returns why [`assign`](Self::assign) takes several calls, or `None` if it is one kernel.
@@ -195,7 +192,7 @@ impl<'p, T: InPlace + Floating> FftChain<'p, T> {
     pub fn separate_reason(&self, out: &ComplexTensor<T>) -> Result<Option<String>> {
         let targets = [&out.re().view, &out.im().view];
         let roots = [self.value.re.node.clone(), self.value.im.node.clone()];
-        let (shape, lowered) = self.checked(Location::caller(), &targets, &roots)?;
+        let (shape, lowered) = self.checked("FftChain::separate_reason", Location::caller(), &targets, &roots)?;
         if self.links.is_empty() || self.plan.items() == 0 {
             return Ok(None);
         }
@@ -206,19 +203,20 @@ impl<'p, T: InPlace + Floating> FftChain<'p, T> {
         })
     }
 
-    /// The program of all expressions, after the checks. Scalars stand for the results of transforms.
+    /// The program of all expressions, after the checks. Scalars stand for the results of transforms. Errors name the call.
     fn checked(
         &self,
+        call: &'static str,
         place: &'static Location<'static>,
         targets: &[&Arc<View>],
         roots: &[Arc<Node>],
     ) -> Result<(Shape, Lowered)> {
-        let wrong = |reason: String| Err(Error::Fft { call: CALL, reason });
+        let wrong = |reason: String| Err(Error::Fft { call, reason });
         let shape = targets[0].layout.shape;
         if *shape != *self.plan.shape() {
             return wrong(format!("the target has the shape {shape}, and the plan {:?}", self.plan.shape()));
         }
-        check_device(CALL, "`plan`", &targets[0].stream, self.plan.table.device())?;
+        check_device(call, "`plan`", &targets[0].stream, self.plan.table.device())?;
         let results = self.links.iter().flat_map(|link| [&link.result.re.node, &link.result.im.node]);
         let places: Places = results.map(|result| (result.clone(), zero(T::DTYPE))).collect();
         let taken = self.links.iter().flat_map(|link| [&link.of.re.node, &link.of.im.node]);
@@ -239,8 +237,14 @@ impl<'p, T: InPlace + Floating> FftChain<'p, T> {
         ComputedLines { shape, targets, lowered, transforms: self.links.iter().map(of).collect() }
     }
 
-    fn run(&self, place: &'static Location<'static>, targets: &[&Arc<View>], roots: &[Arc<Node>]) -> Result<()> {
-        let (shape, lowered) = self.checked(place, targets, roots)?;
+    fn run(
+        &self,
+        call: &'static str,
+        place: &'static Location<'static>,
+        targets: &[&Arc<View>],
+        roots: &[Arc<Node>],
+    ) -> Result<()> {
+        let (shape, lowered) = self.checked(call, place, targets, roots)?;
         if self.plan.items() == 0 {
             return Ok(());
         }

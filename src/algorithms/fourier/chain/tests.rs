@@ -57,7 +57,7 @@ fn complex<T: Float>(stream: &Stream, shape: &[usize], seed: u64) -> Result<Comp
 /// Returns the text of a chain's kernel. The machine runs it into the targets.
 #[track_caller]
 fn run_kernel<T: Float>(chain: &FftChain<'_, T>, targets: &[&Arc<View>], roots: &[Arc<Node>]) -> Result<String> {
-    let (shape, lowered) = chain.checked(Location::caller(), targets, roots)?;
+    let (shape, lowered) = chain.checked("FftChain::assign", Location::caller(), targets, roots)?;
     let scales: Vec<T> = chain.links.iter().map(|link| chain.plan.scale(link.kind)).collect();
     let length = shape[chain.plan.axes()[0]];
     let extents = [shape.elements().expect("few") / length, length].map(|extent| extent as u32);
@@ -109,7 +109,7 @@ fn stream_of<T: Float>(plan: &FftPlan<T>) -> Stream {
 fn refusal(chain: &FftChain<'_, f32>, out: &ComplexTensor<f32>, [count, length]: [u32; 2]) -> Result<String> {
     let targets = [&out.re().view, &out.im().view];
     let roots = [chain.value.re.node.clone(), chain.value.im.node.clone()];
-    let (shape, lowered) = chain.checked(Location::caller(), &targets, &roots)?;
+    let (shape, lowered) = chain.checked("FftChain::separate_reason", Location::caller(), &targets, &roots)?;
     let kernel = written_lines::<f32>([count, length], &chain.lines(shape, &targets, &lowered), &[1.0]);
     Ok(kernel.err().expect("there is no kernel"))
 }
