@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kernel_primitives::algorithms::{Csr, Sell, SpmvMethod, spmv};
+use kernel_primitives::algorithms::{Coo, Csr, Sell, SpmvMethod, spmv};
 use kernel_primitives::functor::Add;
 use kernel_primitives::{Error, Result};
 
@@ -177,6 +177,16 @@ fn triplets_that_are_no_matrix_are_errors_that_name_the_place() -> Result<()> {
     for (shape, rows, columns, values, expected) in cases {
         assert_eq!(reason(made(shape, rows, columns, values)), expected);
     }
+    Ok(())
+}
+
+#[test]
+fn triplets_of_the_host_that_are_no_matrix_are_errors_of_their_call() -> Result<()> {
+    let stream = stream()?;
+    let triplets = Coo::<f32, u64>::new((1 << 40, 1 << 40))?;
+    let Err(Error::SparseMatrix { call, reason }) = Csr::from_coo(&stream, &triplets, Add) else { panic!("a matrix") };
+    let expected = "1099511627776 × 1099511627776 places are too many to be counted in 64 bits";
+    assert_eq!((call, &*reason), ("Csr::from_coo", expected));
     Ok(())
 }
 

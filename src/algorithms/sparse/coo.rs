@@ -153,7 +153,8 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
         let [rows, columns] =
             [stream.buffer_from(&triplets.row_indices)?, stream.buffer_from(&triplets.column_indices)?];
         let values = stream.buffer_from(&triplets.values)?;
-        Self::from_triplets(run, (triplets.rows, triplets.columns), &rows, &columns, &values, op)
+        let shape = (triplets.rows, triplets.columns);
+        Self::of_triplets("Csr::from_coo", run, shape, rows.as_slice(), columns.as_slice(), values.as_slice(), op)
     }
 
     /// Copies the entries to the host as triplets, row by row. Within a row they keep the order of the matrix.

@@ -7,9 +7,6 @@ use crate::algorithms::{ReduceByKey, SortPairs, reduce_by_key, sort_pairs_by_bit
 use crate::functor::Less;
 use crate::{BufferSlice, ConvertTo, Element, KernelParam, Reducer, Result};
 
-/// The name of the call, in errors.
-const CALL: &str = "Csr::from_triplets";
-
 impl<V: Element, I: CsrIndex> Csr<V, I> {
     /// Makes a matrix of `(rows, columns)` from triplets on the device (COO). A triplet is a row, a column and a value; triplets may be in
     /// any order. `op` combines the values of triplets at the same place, in the order of the triplets. [`Add`](crate::functor::Add) adds
@@ -59,21 +56,37 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
         R: Reducer<V> + KernelParam,
         u64: SortPairs<V, SortTag> + ReduceByKey<V, R, ReduceTag>,
     {
-        let (run, row_indices, column_indices, values) =
-            (run.into(), row_indices.into(), column_indices.into(), values.into());
+        let (row_indices, column_indices) = (row_indices.into(), column_indices.into());
+        Self::of_triplets("Csr::from_triplets", run.into(), shape, row_indices, column_indices, values.into(), op)
+    }
+
+    /// Works as [`from_triplets`](Self::from_triplets), for the call that errors name.
+    pub(super) fn of_triplets<R, SortTag, ReduceTag>(
+        call: &'static str,
+        run: Run<'_>,
+        shape: (usize, usize),
+        row_indices: BufferSlice<'_, I>,
+        column_indices: BufferSlice<'_, I>,
+        values: BufferSlice<'_, V>,
+        op: R,
+    ) -> Result<Self>
+    where
+        R: Reducer<V> + KernelParam,
+        u64: SortPairs<V, SortTag> + ReduceByKey<V, R, ReduceTag>,
+    {
         let (stream, len) = (run.stream, values.len());
         if row_indices.len() != len || column_indices.len() != len {
             let (rows, columns) = (row_indices.len(), column_indices.len());
             let reason = format!("there are {rows} row indices, {columns} column indices and {len} values");
-            return Err(wrong(CALL, reason));
+            return Err(wrong(call, reason));
         }
         let (rows, columns) = (shape.0 as u64, shape.1 as u64);
         let Some(places) = rows.checked_mul(columns) else {
-            return Err(wrong(CALL, format!("{rows} × {columns} places are too many to be counted in 64 bits")));
+            return Err(wrong(call, format!("{rows} × {columns} places are too many to be counted in 64 bits")));
         };
         let Some(ends) = shape.0.checked_add(1) else {
             let reason = format!("{rows} rows have {rows} + 1 offsets, which are too many to be counted in 64 bits");
-            return Err(wrong(CALL, reason));
+            return Err(wrong(call, reason));
         };
 
         let mut keys = stream.buffer_uninit::<u64>(len)?;
@@ -86,7 +99,7 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
             let [row, column] = [row_indices, column_indices].map(|indices| indices.slice(place..place + 1));
             let [row, column] = [row?.to_vec()?[0], column?.to_vec()?[0]].map(ConvertTo::<u64>::convert);
             let reason = format!("triplet {place} is at ({row}, {column}), outside {rows} × {columns}");
-            return Err(wrong(CALL, reason));
+            return Err(wrong(call, reason));
         }
 
         let (mut sorted_keys, mut sorted) = (stream.buffer_uninit::<u64>(len)?, stream.buffer_uninit::<V>(len)?);
@@ -98,7 +111,7 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
         let entries = count.to_vec()?[0];
         if entries > I::MOST {
             let reason = format!("there are {entries} entries, and the index type counts to {}", I::MOST);
-            return Err(wrong(CALL, reason));
+            return Err(wrong(call, reason));
         }
         let entries = entries as usize;
 
@@ -108,6 +121,6 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
         I::rows_of_keys(at, unique.slice(..entries)?, columns, &mut offsets, indices.as_mut_slice())?;
         let mut values = stream.buffer_uninit::<V>(entries)?;
         values.as_mut_slice().copy_from_device(stream, combined.slice(..entries)?)?;
-        Self::checked(CALL, stream, shape, offsets, indices, values)
+        Self::checked(call, stream, shape, offsets, indices, values)
     }
 }
