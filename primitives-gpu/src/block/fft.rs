@@ -93,9 +93,10 @@ const fn step(n: usize, items: usize, pass: usize) -> (usize, usize) {
 /// 16 items in a thread take three. A radix divides `ITEMS` if `N` allows it. For a prime factor that `ITEMS` does not have, items go
 /// through shared memory before and after the pass, and the storage is twice as large.
 ///
-/// Barriers: `2 * passes - 3`, and one or two more for each pass whose radix does not divide `ITEMS`. They are barriers of a warp if a
-/// transform has 1, 2, 4, 8, 16 or 32 threads, and otherwise barriers of the block. The factors come from a table of `N` roots of unity,
-/// which are rounded once. The table is part of the program.
+/// Barriers: passes whose radix divides `ITEMS` come first. If all `a` passes are of this kind, there are `2 * a - 3` barriers, or none for
+/// one pass. With `m` passes of the other kind, there are `2 * a - 1 + m`, or `m + 1` if `a` is 0. They are barriers of a warp if a transform
+/// has 1, 2, 4, 8, 16 or 32 threads, and otherwise barriers of the block. The factors come from a table of `N` roots of unity, which are
+/// rounded once. The table is part of the program.
 ///
 /// Registers: those of the thread's items, and of the numbers of a pass, up to 16. A kernel should say how many threads its blocks have, by
 /// `threads` or `max_threads`. Otherwise it may take so many registers that a GPU refuses blocks of more than 256 threads.
