@@ -38,7 +38,9 @@ use crate::{Buffer, Complex, Error, Result, Stream};
 ///
 /// **Kernels.** On a GPU, generated kernels transform numbers that are read from buffers and written to buffers. They are written for the
 /// lengths of the plan when it is first used, and the driver compiles them, which takes up to a second for each launch. Plans that differ
-/// only in their scales share kernels. So do plans that differ in the batch, unless a launch makes two passes.
+/// only in their scales share kernels, with one exception: for a scale of 1, the last launch has another kernel, which does not multiply.
+/// Plans that differ in the batch share a kernel if its last block lacks lines in both plans, or in neither. A launch that makes two passes
+/// has a kernel for each batch.
 ///
 /// Generated kernels have these advantages. They make two passes in one launch if the cache holds the numbers between the passes. They need
 /// no temporary array if each axis takes one pass. They take lengths with large prime factors in one pass if a block holds the convolution.

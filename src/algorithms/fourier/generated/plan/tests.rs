@@ -19,6 +19,7 @@ use crate::element::root_of_unity;
 #[cfg(feature = "cuda")]
 mod assembly;
 mod measured;
+mod scales;
 
 const H100: Limits = Limits { room: Room::H100, cache: 50 << 20 };
 
