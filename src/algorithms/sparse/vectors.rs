@@ -31,8 +31,10 @@ algorithm! {
 ///
 /// Cost: one launch without temporary memory. How often the launch reads the matrix depends on the vectors. If `x` is aligned to 16 bytes,
 /// one read serves up to 128 vectors of items of 4 bytes or less, whose number is a multiple of 4, or up to 64 vectors of 8 bytes, whose
-/// number is a multiple of 2. Otherwise, and for larger items or results, one read serves at most 32 vectors. A row has at most one warp,
-/// even if it is long: for rows of very different lengths, [`spmv`](super::spmv()) for each vector may be faster.
+/// number is a multiple of 2. It serves 256 vectors of the first kind if their number is a multiple of 256, or 128 of the second kind if it
+/// is a multiple of 128, and if each array has fewer than 2^32 - 129 elements. Otherwise, and for larger items or results, one read serves
+/// at most 32 vectors. A row has at most one warp, even if it is long: for rows of very different lengths, [`spmv`](super::spmv()) for each
+/// vector may be faster.
 ///
 /// Ready for matrices and vectors of `f32` and `f64` with indices of `u32`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::spmm<f16, f32, u64, PlusTimes, Axpby<f32>>);`.
