@@ -34,7 +34,7 @@ const CHOICES: &[(&str, &[(usize, &str)])] = &[
     ("primitives-gpu/src/output.rs", &[(2, ONE_SIDE)]),
     ("primitives-gpu/src/simt/atomic.rs", &[(8, ONE_SIDE), (8, INSTRUCTION)]),
     ("primitives-gpu/src/simt/division.rs", &[(2, ONE_SIDE), (2, INSTRUCTION)]),
-    ("primitives-gpu/src/simt/math.rs", &[(7, ONE_SIDE), (4, INSTRUCTION)]),
+    ("primitives-gpu/src/simt/math.rs", &[(9, ONE_SIDE), (4, INSTRUCTION)]),
     ("primitives-gpu/src/simt/mod.rs", &[(14, ONE_SIDE), (4, ARCHITECTURE), (2, SHOWN), (35, INSTRUCTION)]),
     ("primitives-gpu/src/simt/print.rs", &[(1, ONE_SIDE), (3, INSTRUCTION)]),
     ("primitives-gpu/src/simt/warp_ops.rs", &[(3, ONE_SIDE), (2, ARCHITECTURE), (16, INSTRUCTION), (2, COMPILER)]),

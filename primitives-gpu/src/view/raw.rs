@@ -168,9 +168,9 @@ pub(crate) unsafe fn store<T: Element>(address: *mut T, value: T) {
 /// # Safety
 /// `device` is valid for `len` bytes and aligned to `align`; `private` is valid for `len` bytes and not shared.
 #[cfg(not(target_arch = "nvptx64"))]
-// With debug assertions, programs are seldom optimised, and this crate may be.
 #[cfg_attr(not(debug_assertions), inline)]
 unsafe fn relaxed_copy(device: *mut u8, private: *mut u8, len: usize, align: usize, from_device: bool) {
+    // It is a function of this crate where programs are not optimised, so that this crate alone can be.
     use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
     macro_rules! words {
         ($atomic:ty, $word:ty) => {{
