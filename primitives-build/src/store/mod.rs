@@ -5,7 +5,7 @@
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
@@ -24,6 +24,9 @@ const ROOM: u64 = 2 << 30;
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 
 const MAGIC: &[u8] = b"kernel-primitives 1\n";
+
+/// The file whose time tells when entries were last removed. No other program has one of this name.
+const TRIMMED: &str = "kernel-primitives.trimmed";
 
 /// Names a content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -108,7 +111,7 @@ impl Store {
     /// Removes what was not used for long, and the oldest entries if all take too much room. Once a day.
     pub(crate) fn trim(&self) {
         let Some(dir) = &self.dir else { return };
-        let mark = dir.join("trimmed");
+        let mark = dir.join(TRIMMED);
         let now = SystemTime::now();
         let recent = fs::metadata(&mark).and_then(|data| data.modified()).is_ok_and(|then| then + FRESH > now);
         if !recent && fs::write(&mark, "").is_ok() {
@@ -129,24 +132,61 @@ fn checksum(content: &[u8]) -> [u8; 8] {
     hasher.finish().to_le_bytes()
 }
 
-/// Failures are of no account: a later build tries again.
+/// Removes entries. Failures are of no account: a later build tries again.
+///
+/// The user may have named a folder in which other programs keep files. So what `put` did not write stays, and so does all to which a
+/// link leads.
 fn trim(dir: &Path, now: SystemTime, kept: Duration, room: u64) {
-    let folders = fs::read_dir(dir).into_iter().flatten().flatten().filter(|entry| entry.path().is_dir());
-    let files = folders.flat_map(|folder| fs::read_dir(folder.path()).into_iter().flatten().flatten());
+    if !fs::symlink_metadata(dir).is_ok_and(|data| data.is_dir()) {
+        return;
+    }
+    let is_folder = |(name, folder): &(String, fs::DirEntry)| {
+        is_hexadecimal(name, 2) && folder.file_type().is_ok_and(|kind| kind.is_dir())
+    };
+    let files = children(dir).filter(is_folder).flat_map(|(_, folder)| children(&folder.path()));
     let mut entries: Vec<(SystemTime, u64, PathBuf)> = files
-        .filter_map(|entry| {
-            let data = entry.metadata().ok()?;
-            Some((data.modified().ok()?, data.len(), entry.path()))
+        .filter(|(name, _)| is_entry(name))
+        .filter_map(|(_, file)| {
+            // Of a link, this is what is known of the link itself.
+            let data = file.metadata().ok().filter(|data| data.is_file())?;
+            Some((data.modified().ok()?, data.len(), file.path()))
         })
         .collect();
     entries.sort();
     let mut total: u64 = entries.iter().map(|(_, length, _)| length).sum();
     for (used, length, path) in entries {
-        if used + kept < now || total > room {
+        if (used + kept < now || total > room) && begins_as_entry(&path) {
             let _ = fs::remove_file(path);
             total -= length;
         }
     }
+}
+
+/// What a folder has, with the names.
+fn children(dir: &Path) -> impl Iterator<Item = (String, fs::DirEntry)> + use<> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry)))
+}
+
+fn is_hexadecimal(name: &str, digits: usize) -> bool {
+    name.len() == digits && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Whether an entry has such a name, or a file that is no whole entry yet.
+fn is_entry(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_unique = |text: &str| text.split_once('-').is_some_and(|(one, two)| is_number(one) && is_number(two));
+    match name.split_once('.') {
+        Some((name, suffix)) => is_hexadecimal(name, 30) && is_unique(suffix),
+        None => is_hexadecimal(name, 30),
+    }
+}
+
+/// Whether a file begins as an entry does. A file that is no whole entry yet may be shorter than this.
+fn begins_as_entry(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MAGIC.len() as u64).read_to_end(&mut head));
+    read.is_ok() && (head == MAGIC || (path.extension().is_some() && MAGIC.starts_with(&head)))
 }
 
 #[cfg(test)]
@@ -259,6 +299,83 @@ mod tests {
         assert!(store.get(keys[1]).is_some());
         trim(&dir.join("content"), now, Duration::from_secs(60 * 60), ROOM);
         assert_eq!(there(), [false, true, false, false]);
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn files_of_others_stay_though_they_are_old_and_take_room() {
+        let (dir, store) = store("others");
+        let content = dir.join("content");
+        let (now, old) = (SystemTime::now(), SystemTime::now() - Duration::from_secs(400 * 24 * 60 * 60));
+        let make = |path: &Path, bytes: &[u8]| {
+            files::write(path, bytes).unwrap();
+            File::options().append(true).open(path).unwrap().set_modified(old).unwrap();
+        };
+        store.put(Key::of(1), &[0; 1000]);
+        let entry = store.path(Key::of(1)).unwrap();
+        let whole = fs::read(&entry).unwrap();
+        make(&entry, &whole);
+        let name = "0123456789abcdef0123456789abcd";
+        // Builds that were ended while they wrote.
+        let partial: [(String, &[u8]); 2] =
+            [(format!("ab/{name}.12-3"), &whole[..500]), (format!("ab/{name}.12-4"), &[])];
+        partial.iter().for_each(|(path, bytes)| make(&content.join(path), bytes));
+
+        let theirs: [(String, &[u8]); 9] = [
+            ("posts/hello.md".into(), b"theirs"),
+            ("ab/notes.txt".into(), b"theirs"),
+            // A store of another program, by the same names.
+            (format!("cd/{name}"), b"theirs"),
+            (format!("cd/{name}.12-3"), b"theirs"),
+            (format!("ef/{name}"), b""),
+            // Copies of an entry.
+            (format!("abc/{name}"), &whole),
+            (format!("ab/{name}.md"), &whole),
+            (format!("ba/{}", name.to_uppercase()), &whole),
+            (name.into(), &whole),
+        ];
+        let theirs = theirs.map(|(path, bytes)| (content.join(path), bytes));
+        theirs.iter().for_each(|(path, bytes)| make(path, bytes));
+        // Links to folders and files of others, which have the names of entries.
+        let elsewhere = [dir.join("elsewhere").join(name), dir.join("elsewhere").join("entry")];
+        elsewhere.iter().for_each(|path| make(path, &whole));
+        #[cfg(unix)]
+        let free = (0..256).map(|number| content.join(format!("{number:02x}"))).find(|path| !path.exists()).unwrap();
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(dir.join("elsewhere"), &free).unwrap();
+            std::os::unix::fs::symlink(&elsewhere[1], content.join("ab").join(name)).unwrap();
+        }
+
+        trim(&content, now, KEPT, 0);
+        assert!(!entry.exists());
+        assert!(partial.iter().all(|(path, _)| !content.join(path).exists()));
+        for (path, bytes) in &theirs {
+            assert_eq!(fs::read(path).unwrap(), *bytes, "{}", path.display());
+        }
+        assert!(elsewhere.iter().all(|path| path.exists()));
+        #[cfg(unix)]
+        {
+            assert!(free.is_symlink() && content.join("ab").join(name).is_symlink());
+            // The folder itself is a link to one that others have.
+            let link = dir.join("link");
+            std::os::unix::fs::symlink(&content, &link).unwrap();
+            make(&entry, &whole);
+            trim(&link, now, KEPT, 0);
+            assert!(entry.exists());
+        }
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn the_mark_of_a_trimmed_store_replaces_no_file_of_others() {
+        let (dir, store) = store("mark");
+        store.put(Key::of(1), b"content");
+        let theirs = dir.join("content/trimmed");
+        fs::write(&theirs, "theirs").unwrap();
+        store.trim();
+        assert!(dir.join("content").join(TRIMMED).exists());
+        assert_eq!(fs::read_to_string(theirs).unwrap(), "theirs");
         fs::remove_dir_all(dir).unwrap();
     }
 }

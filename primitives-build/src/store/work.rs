@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::Error;
 use crate::files;
+use crate::store::is_hexadecimal;
 
 /// Names the folder that holds the shared ones; empty for none.
 pub(crate) const CACHE: &str = "KERNEL_PRIMITIVES_CACHE";
@@ -81,20 +82,29 @@ fn locked(dir: &Path) -> std::io::Result<File> {
 /// the next build tries again.
 fn remove_unused(cache: &Path, since: SystemTime) {
     let Ok(entries) = fs::read_dir(cache) else { return };
-    for dir in entries.flatten().map(|entry| entry.path()) {
+    for dir in entries.flatten().filter(is_work).map(|entry| entry.path()) {
         let Ok(lock) = File::options().write(true).open(dir.join(LOCK)) else { continue };
         let is_old = lock.metadata().and_then(|data| data.modified()).is_ok_and(|used| used < since);
         if !is_old || lock.try_lock().is_err() {
             continue;
         }
-        for path in fs::read_dir(&dir).into_iter().flatten().flatten().map(|entry| entry.path()) {
-            let _ = match path.file_name() {
-                Some(name) if name == LOCK => Ok(()),
-                _ if path.is_dir() => fs::remove_dir_all(path),
-                _ => fs::remove_file(path),
+        for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+            let _ = match entry.file_type() {
+                _ if entry.file_name() == LOCK => Ok(()),
+                // What a link leads to is of others.
+                Ok(kind) if kind.is_dir() => fs::remove_dir_all(entry.path()),
+                _ => fs::remove_file(entry.path()),
             };
         }
     }
+}
+
+/// Whether `Work::open` made this: a folder, and no link to one, with a name of this form and a lock.
+fn is_work(entry: &fs::DirEntry) -> bool {
+    let name = entry.file_name().into_string().unwrap_or_default();
+    let is_named = name.rsplit_once('-').is_some_and(|(package, key)| !package.is_empty() && is_hexadecimal(key, 16));
+    let is_folder = || entry.file_type().is_ok_and(|kind| kind.is_dir());
+    is_named && is_folder() && fs::symlink_metadata(entry.path().join(LOCK)).is_ok_and(|lock| lock.is_file())
 }
 
 #[cfg(test)]
@@ -122,7 +132,7 @@ mod tests {
     #[test]
     fn a_folder_is_held_by_one_and_emptied_when_unused() {
         let cache = env::temp_dir().join(format!("primitives-build-cache-{}", std::process::id()));
-        let (held, unused) = (cache.join("held"), cache.join("unused"));
+        let (held, unused) = (cache.join("held-0123456789abcdef"), cache.join("un-used-fedcba9876543210"));
         let lock = locked(&held).unwrap();
         drop(locked(&unused).unwrap());
         let files = [&held, &unused].map(|dir| dir.join("target/file"));
@@ -134,6 +144,44 @@ mod tests {
         remove_unused(&cache, SystemTime::now() + Duration::from_secs(60));
         assert!(files[0].exists() && !files[1].exists());
         drop(lock);
+        fs::remove_dir_all(&cache).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn folders_of_others_and_what_links_lead_to_stay() {
+        use std::os::unix::fs::symlink;
+        let cache = env::temp_dir().join(format!("primitives-build-others-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&cache);
+        let made = |dir: &Path| {
+            files::write(&dir.join("file"), "made").unwrap();
+            dir.join("file")
+        };
+        let own = cache.join("app-0123456789abcdef");
+        drop(locked(&own).unwrap());
+        // A copy of the lock makes no folder one of these, and neither does the name.
+        let theirs = ["site", "site-2026", "0123456789abcdef", "-0123456789abcdef", "app-0123456789ABCDEF"];
+        let theirs = theirs.map(|name| cache.join(name));
+        theirs.iter().for_each(|dir| drop(locked(dir).unwrap()));
+        let mut files = theirs.map(|dir| made(&dir)).to_vec();
+        files.push(made(&cache.join("app-aaaaaaaaaaaaaaaa")));
+        // Links: the folder, its lock, and what is in it.
+        let elsewhere = cache.join("elsewhere");
+        files.push(made(&elsewhere));
+        drop(locked(&elsewhere).unwrap());
+        symlink(&elsewhere, cache.join("app-bbbbbbbbbbbbbbbb")).unwrap();
+        files.push(made(&cache.join("app-cccccccccccccccc")));
+        symlink(elsewhere.join(LOCK), cache.join("app-cccccccccccccccc").join(LOCK)).unwrap();
+        fs::create_dir(own.join("src")).unwrap();
+        symlink(&elsewhere, own.join("src/kernels")).unwrap();
+        symlink(&elsewhere, own.join("kernels")).unwrap();
+        symlink(elsewhere.join("file"), own.join("kernels.rs")).unwrap();
+
+        remove_unused(&cache, SystemTime::now() + Duration::from_secs(60));
+        assert_eq!(fs::read_dir(&own).unwrap().count(), 1, "the lock alone");
+        for file in files {
+            assert!(file.exists(), "{}", file.display());
+        }
         fs::remove_dir_all(&cache).unwrap();
     }
 }
