@@ -18,6 +18,12 @@ pub(crate) const CACHE: &str = "KERNEL_PRIMITIVES_CACHE";
 /// What no build has used for so long is removed.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
+/// The bytes of all folders, above which those are emptied that were used longest ago.
+const ROOM: u64 = 2 << 30;
+
+/// What was used since then stays, whatever room it takes: these builds are of work that goes on.
+const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// The intermediate files of one package with one set of options. While it is held, no other build has it.
 #[derive(Debug)]
 pub(crate) struct Work {
@@ -32,7 +38,7 @@ impl Work {
         if let Some(cache) = cache() {
             let dir = cache.join(format!("{package}-{}", files::key(key)));
             if let Ok(lock) = locked(&dir) {
-                remove_unused(&cache, SystemTime::now() - KEPT);
+                remove_unused(&cache, SystemTime::now(), ROOM);
                 return Ok(Self { dir, _lock: Some(lock) });
             }
         }
@@ -78,24 +84,54 @@ fn locked(dir: &Path) -> std::io::Result<File> {
     Ok(lock)
 }
 
-/// Empties what was not used `since` then, but for the lock, for which another build may be waiting. Failures are of no account:
-/// the next build tries again.
-fn remove_unused(cache: &Path, since: SystemTime) {
-    let Ok(entries) = fs::read_dir(cache) else { return };
-    for dir in entries.flatten().filter(is_work).map(|entry| entry.path()) {
-        let Ok(lock) = File::options().write(true).open(dir.join(LOCK)) else { continue };
-        let is_old = lock.metadata().and_then(|data| data.modified()).is_ok_and(|used| used < since);
-        if !is_old || lock.try_lock().is_err() {
+/// Empties what was not used for long, and the rest beginning with what was used longest ago, until it takes no more than this room. The
+/// lock stays, for which another build may be waiting. Failures are of no account: the next build tries again.
+fn remove_unused(cache: &Path, now: SystemTime, room: u64) {
+    let entries = fs::read_dir(cache).into_iter().flatten().flatten().filter(is_work);
+    let mut folders: Vec<(SystemTime, u64, PathBuf)> = entries
+        .filter_map(|entry| {
+            let dir = entry.path();
+            Some((fs::metadata(dir.join(LOCK)).and_then(|lock| lock.modified()).ok()?, size(&dir), dir))
+        })
+        .collect();
+    folders.sort();
+    let mut total: u64 = folders.iter().map(|(_, size, _)| size).sum();
+    for (used, size, dir) in folders {
+        let is_old = used + KEPT < now || (total > room && used + FRESH < now);
+        if !is_old {
             continue;
         }
-        for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
-            let _ = match entry.file_type() {
-                _ if entry.file_name() == LOCK => Ok(()),
-                // What a link leads to is of others.
-                Ok(kind) if kind.is_dir() => fs::remove_dir_all(entry.path()),
-                _ => fs::remove_file(entry.path()),
-            };
+        let Ok(lock) = File::options().write(true).open(dir.join(LOCK)) else { continue };
+        // Another build may have had it in the meantime.
+        let is_unused = lock.try_lock().is_ok()
+            && lock.metadata().and_then(|data| data.modified()).is_ok_and(|modified| modified == used);
+        if is_unused {
+            empty(&dir);
+            total -= size;
         }
+    }
+}
+
+/// The bytes of the files below a folder. It follows no links.
+fn size(dir: &Path) -> u64 {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let sizes = entries.map(|entry| match entry.metadata() {
+        Ok(data) if data.is_dir() => size(&entry.path()),
+        Ok(data) => data.len(),
+        Err(_) => 0,
+    });
+    sizes.sum()
+}
+
+/// Removes all from a folder but its lock.
+fn empty(dir: &Path) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let _ = match entry.file_type() {
+            _ if entry.file_name() == LOCK => Ok(()),
+            // What a link leads to is of others.
+            Ok(kind) if kind.is_dir() => fs::remove_dir_all(entry.path()),
+            _ => fs::remove_file(entry.path()),
+        };
     }
 }
 
@@ -139,11 +175,40 @@ mod tests {
         files.iter().for_each(|file| files::write(file, "made").unwrap());
         assert!(matches!(File::open(held.join(LOCK)).unwrap().try_lock(), Err(fs::TryLockError::WouldBlock)));
 
-        remove_unused(&cache, SystemTime::now() - Duration::from_secs(60));
+        remove_unused(&cache, SystemTime::now() + KEPT - Duration::from_secs(60), ROOM);
         assert!(files[0].exists() && files[1].exists());
-        remove_unused(&cache, SystemTime::now() + Duration::from_secs(60));
+        remove_unused(&cache, SystemTime::now() + KEPT + Duration::from_secs(60), ROOM);
         assert!(files[0].exists() && !files[1].exists());
         drop(lock);
+        fs::remove_dir_all(&cache).unwrap();
+    }
+
+    #[test]
+    fn folders_go_for_want_of_room_unless_they_are_held_or_were_used_lately() {
+        let cache = env::temp_dir().join(format!("primitives-build-room-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&cache);
+        let now = SystemTime::now();
+        let hour = Duration::from_secs(60 * 60);
+        // The hours since each was used. The first is held.
+        let hours = [200, 100, 50, 2, 1];
+        let dirs = [0, 1, 2, 3, 4].map(|i| cache.join(format!("app-{i:016x}")));
+        let mut held = None;
+        for (dir, hours) in dirs.iter().zip(hours) {
+            let lock = locked(dir).unwrap();
+            files::write(&dir.join("target/file"), [0; 1000]).unwrap();
+            lock.set_modified(now - hour * hours).unwrap();
+            held = held.or(Some(lock));
+        }
+        let there = || dirs.each_ref().map(|dir| dir.join("target/file").exists());
+        remove_unused(&cache, now, 5000);
+        assert_eq!(there(), [true; 5]);
+        remove_unused(&cache, now, 4500);
+        assert_eq!(there(), [true, false, true, true, true]);
+        remove_unused(&cache, now, 0);
+        assert_eq!(there(), [true, false, false, true, true]);
+        drop(held);
+        remove_unused(&cache, now, 2500);
+        assert_eq!(there(), [false, false, false, true, true]);
         fs::remove_dir_all(&cache).unwrap();
     }
 
@@ -177,7 +242,7 @@ mod tests {
         symlink(&elsewhere, own.join("kernels")).unwrap();
         symlink(elsewhere.join("file"), own.join("kernels.rs")).unwrap();
 
-        remove_unused(&cache, SystemTime::now() + Duration::from_secs(60));
+        remove_unused(&cache, SystemTime::now() + KEPT + Duration::from_secs(60), ROOM);
         assert_eq!(fs::read_dir(&own).unwrap().count(), 1, "the lock alone");
         for file in files {
             assert!(file.exists(), "{}", file.display());
