@@ -13,8 +13,11 @@ use crate::store::Key;
 use crate::toolchain::Compiler;
 use crate::{Error, files, process};
 
+mod messages;
 #[cfg(test)]
 mod tests;
+
+use messages::is_of_damage;
 
 /// `#[kernel]` emits entries only in packages whose name starts so: the facade is compiled for the device as
 /// well, as a dependency, and its own kernels must not appear in every user's PTX.
@@ -305,29 +308,6 @@ fn cargo_config(line_info: bool, target_dir: &Path) -> String {
         // No source is below it, so the paths of sources stay absolute.
         toml_string(&target_dir.join("none")),
     )
-}
-
-/// Whether the compiler complains of files that an earlier build left: not of a source, and it is not cargo that complains, of a package
-/// that it cannot find, say.
-fn is_of_damage(stderr: &str) -> bool {
-    // Of crates that it cannot find or read.
-    const CODES: [&str; 4] = ["error[E0460]", "error[E0463]", "error[E0514]", "error[E0786]"];
-    let (mut compiled, mut in_error, mut of_a_source) = (false, false, false);
-    for line in stderr.lines() {
-        if CODES.iter().any(|code| line.starts_with(code)) {
-            return true;
-        }
-        // Who ends a compiler from outside would end the next one, too.
-        if line.contains("(signal: 9, SIGKILL") {
-            return false;
-        }
-        compiled |= line.starts_with("error: could not compile");
-        // A message has its place after one or several lines, and ends with an empty one. A warning has a place too.
-        in_error =
-            if line.starts_with("error") { true } else { in_error && !line.is_empty() && !line.starts_with("warning") };
-        of_a_source |= in_error && line.trim_start().starts_with("--> ");
-    }
-    compiled && !of_a_source
 }
 
 /// Variables of the outer cargo, and of the build script it runs; where crates come from is kept.

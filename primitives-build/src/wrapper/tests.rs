@@ -94,12 +94,19 @@ fn damage_is_told_from_errors_of_sources() {
     let long = "error: one\n       two\n --> src/kernels.rs:7:5\n\nerror: could not compile `k` (lib)\n";
     let package = "error: no matching package named `gone` found\nlocation searched: crates.io index\n";
     let killed = "error: could not compile `k` (lib)\n\nCaused by:\n  process didn't exit successfully: `rustc` (signal: 9, SIGKILL: kill)\n";
-    for stderr in [mistake, macro_mistake, long, package, killed, &[warning, mistake].concat()] {
+    let std = "error[E0463]: can't find crate for `std`\n  |\n  = note: the `nvptx64-nvidia-cuda` target may not be installed\n\nerror: could not compile `rand` (lib) due to 1 previous error\n";
+    let std_of_another = "error[E0463]: can't find crate for `std` which `rand` depends on\n --> src/kernels.rs:1:5\n";
+    let alloc = "error[E0463]: can't find crate for `alloc`\n --> src/kernels.rs:1:1\n";
+    for stderr in
+        [mistake, macro_mistake, long, package, killed, std, std_of_another, alloc, &[warning, mistake].concat()]
+    {
         assert!(!is_of_damage(stderr), "{stderr}");
     }
     let metadata = "error[E0786]: found invalid metadata files for crate `a`\n --> src/lib.rs:1:5\n";
     let object = "error: failed to load bitcode of module \"a\"\n\nerror: could not compile `k` (lib)\n";
-    for stderr in [metadata, object, &[warning, object].concat()] {
+    let core = "error[E0463]: can't find crate for `core`\n\nerror: could not compile `rand` (lib)\n";
+    let dependency = "error[E0463]: can't find crate for `stdx`\n --> src/kernels.rs:1:5\n";
+    for stderr in [metadata, object, core, dependency, &[warning, object].concat()] {
         assert!(is_of_damage(stderr), "{stderr}");
     }
 }
