@@ -218,6 +218,7 @@ impl PtxBuilder {
             work,
             cargo_dir: &cargo_dir,
             package_root: &package.root,
+            edition: &package.edition,
             facade: &facade,
             lock_file: lock_file.as_deref(),
             dependencies: &self.dependencies,

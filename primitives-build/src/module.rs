@@ -106,23 +106,66 @@ pub(crate) struct Package {
     pub(crate) name: String,
     /// The name of its library, if it has one.
     pub(crate) library: String,
+    /// The edition of its sources.
+    pub(crate) edition: String,
 }
 
 impl Package {
     pub(crate) fn new(root: PathBuf, name: String) -> Self {
         let manifest = std::fs::read_to_string(root.join("Cargo.toml")).unwrap_or_default();
-        Self { library: library(&manifest, &name), root, name }
+        let edition = edition(&manifest, || workspace(&root, &manifest));
+        Self { library: library(&manifest, &name), edition, root, name }
     }
 }
 
 /// What `[lib]` calls the library of a manifest, or the package's own name.
 fn library(manifest: &str, package: &str) -> String {
-    let lib = manifest.lines().map(str::trim).skip_while(|line| *line != "[lib]").skip(1);
-    let mut values = lib.take_while(|line| !line.starts_with('[')).filter_map(|line| {
-        let value = line.strip_prefix("name")?.trim_start().strip_prefix('=')?;
-        value.split(['"', '\'']).nth(1)
-    });
-    values.next().unwrap_or(package).replace('-', "_")
+    let name = value(manifest, "lib", "name").and_then(quoted);
+    name.unwrap_or(package).replace('-', "_")
+}
+
+/// The edition that a manifest names, or that of its workspace. If none is found, it is that of this crate.
+fn edition(manifest: &str, workspace: impl FnOnce() -> Option<String>) -> String {
+    let own = value(manifest, "package", "edition").unwrap_or_default();
+    let inherited = if own.contains("workspace") { workspace() } else { None };
+    let value = match &inherited {
+        Some(manifest) => value(manifest, "workspace.package", "edition").unwrap_or_default(),
+        None => own,
+    };
+    let is_edition = |text: &&str| text.len() == 4 && text.bytes().all(|byte| byte.is_ascii_digit());
+    quoted(value).filter(is_edition).unwrap_or("2024").to_owned()
+}
+
+/// The manifest whose values a package can inherit.
+fn workspace(root: &Path, manifest: &str) -> Option<String> {
+    let named = value(manifest, "package", "workspace").and_then(quoted).map(|folder| root.join(folder));
+    let folders = named.iter().map(PathBuf::as_path).chain(root.ancestors());
+    let manifests = folders.filter_map(|folder| std::fs::read_to_string(folder.join("Cargo.toml")).ok());
+    manifests.into_iter().find(|text| table(text, "workspace.package").next().is_some())
+}
+
+/// The lines of a manifest's table, with its head, and without comments.
+fn table<'a>(manifest: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
+    let head = |line: &'a str| line.strip_prefix('[')?.strip_suffix(']');
+    let lines = manifest.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    let mut is_inside = false;
+    lines.filter(move |line| {
+        is_inside = head(line).map_or(is_inside, |head| head.trim() == name);
+        is_inside
+    })
+}
+
+/// What is on the line of a key in a manifest's table, after the key.
+fn value<'a>(manifest: &'a str, name: &str, key: &str) -> Option<&'a str> {
+    table(manifest, name).find_map(|line| {
+        let value = line.strip_prefix(key)?.trim_start();
+        value.starts_with(['=', '.']).then_some(value)
+    })
+}
+
+/// The first text in quotes.
+fn quoted(value: &str) -> Option<&str> {
+    value.split(['"', '\'']).nth(1)
 }
 
 /// A kernel module with everything known.
@@ -211,7 +254,7 @@ mod tests {
     #[test]
     fn package_name_becomes_the_crate_name() {
         let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-        let package = Package { root, name: "my-crate".into(), library: "my_crate".into() };
+        let package = Package { root, name: "my-crate".into(), library: "my_crate".into(), edition: "2024".into() };
         let source = KernelModule::new("src/module.rs").resolve(&package).unwrap();
         assert_eq!((&*source.crate_name, &*source.segments), ("my_crate", &["module".to_owned()][..]));
         let source = KernelModule::new("src/lib.rs").crate_name("other").module_path("a::b");
@@ -224,6 +267,8 @@ mod tests {
         for (manifest, name) in [
             ("[package]\nname = \"acme-sim\"\n\n[lib]\npath = \"sim.rs\"\nname = \"sim\"\n", "sim"),
             ("[lib]\nname='sim'\n[[bin]]\nname = \"other\"", "sim"),
+            ("[lib] # of kernels\nname = 'sim' # short\n", "sim"),
+            ("[[bin]]\nname = \"other\"\n# [lib]\nname = \"none\"\n[ lib ]\nname = \"sim\"", "sim"),
             ("[lib]\nnames = \"x\"\n[[bin]]\nname = \"other\"", "acme_sim"),
             ("", "acme_sim"),
         ] {
@@ -232,9 +277,41 @@ mod tests {
     }
 
     #[test]
+    fn kernels_have_the_edition_of_their_package() {
+        let above = "[package]\nedition = \"2015\"\n[workspace]\n[workspace.package] # of all\nedition = '2018'\n";
+        for (manifest, expected) in [
+            ("[package]\nname = \"a\"\nedition = \"2021\"\n", "2021"),
+            ("[package]\nedition='2021' # not \"2018\"\n", "2021"),
+            ("[package]\nedition.workspace = true\n", "2018"),
+            ("[package]\nedition = { workspace = true }\n", "2018"),
+            ("[package]\nname = \"a\"\n[lib]\nedition = \"2015\"\n", "2024"),
+            ("[package]\nedition = \"next\"\n", "2024"),
+            ("", "2024"),
+        ] {
+            assert_eq!(edition(manifest, || Some(above.to_owned())), expected, "{manifest}");
+        }
+        assert_eq!(edition("[package]\nedition.workspace = true\n", || None), "2024");
+    }
+
+    #[test]
+    fn an_inherited_edition_is_that_of_the_nearest_workspace_or_of_the_one_that_is_named() {
+        let root = std::env::temp_dir().join(format!("primitives-build-editions-{}", std::process::id()));
+        let write = |name: &str, text: &str| crate::files::write(&root.join(name).join("Cargo.toml"), text).unwrap();
+        write("", "[workspace.package]\nedition = \"2018\"\n");
+        write("all", "[workspace.package]\nedition = \"2021\"\n");
+        write("all/crates", "[package]\nname = \"crates\"\n");
+        write("all/crates/app", "[package]\nname = \"app\"\nedition.workspace = true\n");
+        write("all/crates/other", "[package]\nworkspace = \"../../..\"\nedition.workspace = true\n");
+        for (name, expected) in [("app", "2021"), ("other", "2018"), ("none", "2024")] {
+            assert_eq!(Package::new(root.join("all/crates").join(name), name.into()).edition, expected, "{name}");
+        }
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
     fn wrong_modules_are_refused() {
         let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-        let package = Package { root, name: "my-crate".into(), library: "my_crate".into() };
+        let package = Package { root, name: "my-crate".into(), library: "my_crate".into(), edition: "2024".into() };
         for (module, part) in [
             (KernelModule::new("src/none.rs"), "no such file"),
             (KernelModule::new("src/lib.rs"), "module_path"),

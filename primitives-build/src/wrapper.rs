@@ -34,6 +34,8 @@ pub(crate) struct Inner<'a> {
     pub(crate) cargo_dir: &'a Path,
     /// The outer package's folder.
     pub(crate) package_root: &'a Path,
+    /// The edition of the outer package.
+    pub(crate) edition: &'a str,
     /// The folder of `kernel-primitives`.
     pub(crate) facade: &'a Path,
     pub(crate) lock_file: Option<&'a Path>,
@@ -173,17 +175,20 @@ impl Inner<'_> {
              [package]\n\
              name = \"{PACKAGE_PREFIX}{crate_name}\"\n\
              version = \"0.0.0\"\n\
-             edition = \"2024\"\n\
+             edition = \"{edition}\"\n\
              publish = false\n\n\
              [lib]\n\
              name = \"{crate_name}\"\n\
              # A final artefact, so that link-time optimisation yields the whole program.\n\
              crate-type = [\"cdylib\"]\n\n\
              # Apart from the workspace that the target folder may lie in.\n\
-             [workspace]\n\n\
+             [workspace]\n\
+             # That of this crate, whatever the edition.\n\
+             resolver = \"3\"\n\n\
              [dependencies]\n\
              kernel_primitives = {{ package = \"kernel-primitives\", path = {}, default-features = false }}\n",
             toml_string(self.facade),
+            edition = self.edition,
         );
         for (name, value) in self.dependencies {
             writeln!(text, "{name} = {value}").expect("writing to a string");

@@ -112,6 +112,25 @@ fn damage_is_told_from_errors_of_sources() {
 }
 
 #[test]
+fn the_manifest_has_the_edition_of_the_package() {
+    let compiler = Compiler { rustc: "/r/rustc".into(), release: "1.95.0".into(), llvm: 22 };
+    let inner = Inner {
+        work: Path::new("/w"),
+        cargo_dir: Path::new("/w"),
+        package_root: Path::new("/p"),
+        edition: "2021",
+        facade: Path::new("/f"),
+        lock_file: None,
+        dependencies: &[],
+        line_info: false,
+        cargo: "cargo".into(),
+        compiler: &compiler,
+    };
+    let manifest = inner.manifest("app");
+    assert!(manifest.contains("\nname = \"ptx-entries-app\"\nversion = \"0.0.0\"\nedition = \"2021\"\n"), "{manifest}");
+}
+
+#[test]
 fn no_part_of_a_users_path_or_settings_reaches_the_compiler() {
     // rustc takes a comma for the end of a kind of output.
     assert_eq!(emit("app"), "--emit=llvm-bc=../app.rustc.bc");
