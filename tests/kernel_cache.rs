@@ -67,8 +67,13 @@ impl Folder {
         self.0.join("cache")
     }
 
-    /// Starts a build of a package. Its output goes to a folder of this name.
+    /// Starts a build of a package, without features. Its output goes to a folder of this name.
     fn start(&self, package: &Path, out_dir: &str) -> Build {
+        self.start_with("", package, out_dir)
+    }
+
+    /// Starts a build with these features.
+    fn start_with(&self, features: &str, package: &Path, out_dir: &str) -> Build {
         let out_dir = self.0.join(out_dir);
         let mut command = Command::new(std::env::current_exe().unwrap());
         command
@@ -81,6 +86,7 @@ impl Folder {
         command
             .env("CARGO_MANIFEST_DIR", package)
             .env("CARGO_PKG_NAME", "two-kernels")
+            .env("CARGO_CFG_FEATURE", features)
             .env("CARGO_NET_OFFLINE", "true");
         command.env("OUT_DIR", &out_dir).env("KERNEL_PRIMITIVES_CACHE", self.cache());
         Build { child: command.spawn().unwrap(), out_dir }
@@ -212,4 +218,28 @@ fn builds_share_what_is_whole_and_make_the_rest_again() {
         "{differing:?}"
     );
     assert!(differing.len() >= 2, "{differing:?}");
+
+    // A feature is on in the kernels, too. All sets of features have the same folder of rustc's files.
+    let conditional = "
+#[cfg(feature = \"more-kernels\")]
+#[kernel]
+pub fn third(cx: Block, mut y: GlobalMut<f32>) {
+    for i in cx.items(y.len()) {
+        y.set(i, y.get(i) / if cfg!(feature = \"other\") { 4.0 } else { 3.0 });
+    }
+}
+";
+    fs::write(package.join("src/kernels.rs"), format!("{KERNELS}{conditional}")).unwrap();
+    let build = |features: &str| folder.start_with(features, &package, "features").finish();
+    let third = |files: &Files| files.get(Path::new("two_kernels::kernels/third.sm_90.ptx")).cloned();
+    let (without, with) = (build(""), build("default,more-kernels"));
+    assert!(without == first);
+    assert!(third(&with).is_some() && first.keys().all(|path| with.contains_key(path)));
+    assert!(third(&build("more-kernels,other")).is_some_and(|ptx| Some(ptx) != third(&with)));
+    assert_eq!(inner_targets(&folder.cache()).len(), 1);
+    // Without what earlier builds found in the sources, rustc's files are those of other features.
+    for (features, files) in [("", &without), ("default,more-kernels", &with), ("", &without)] {
+        fs::remove_dir_all(&content).unwrap();
+        assert!(build(features) == *files, "{features}");
+    }
 }

@@ -28,7 +28,8 @@ const DUMP: &str = "KERNEL_PRIMITIVES_DUMP";
 const LINE_INFO: &str = "KERNEL_PRIMITIVES_LINE_INFO";
 pub(crate) const OUTPUT: &str = "KERNEL_PRIMITIVES_PTX";
 const FACADE_DIR: &str = "DEP_KERNEL_PRIMITIVES_MANIFEST_DIR";
-const FACADE_PACKAGE: &str = "kernel-primitives";
+pub(crate) const FACADE_PACKAGE: &str = "kernel-primitives";
+const FEATURES: &str = "CARGO_CFG_FEATURE";
 
 /// Whether kernels are assembled to cubins beside their PTX.
 ///
@@ -214,6 +215,7 @@ impl PtxBuilder {
 
         let cargo_dir = process::folder_of_parent().unwrap_or_else(|| out_dir.clone());
         let lock_file = package.root.ancestors().map(|dir| dir.join("Cargo.lock")).find(|path| path.is_file());
+        let features = package.features(env::var(FEATURES).ok().as_deref());
         let inner = Inner {
             work,
             cargo_dir: &cargo_dir,
@@ -222,6 +224,7 @@ impl PtxBuilder {
             facade: &facade,
             lock_file: lock_file.as_deref(),
             dependencies: &self.dependencies,
+            features: &features,
             line_info,
             cargo: env::var_os("CARGO").unwrap_or_else(|| "cargo".into()).into(),
             compiler: &tools.compiler,

@@ -4,6 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::Error;
 use crate::arch::{self, Arch};
+use crate::builder::FACADE_PACKAGE;
 
 /// A source file with kernels, with the crate and the module path that it has on the host.
 ///
@@ -115,6 +116,15 @@ impl Package {
         let manifest = std::fs::read_to_string(root.join("Cargo.toml")).unwrap_or_default();
         let edition = edition(&manifest, || workspace(&root, &manifest));
         Self { library: library(&manifest, &name), edition, root, name }
+    }
+
+    /// The package's features of a list that cargo made. The kernels of the library depend on none of its own, and shall not be compiled
+    /// again for each set of these.
+    pub(crate) fn features(&self, list: Option<&str>) -> Vec<String> {
+        let list = list.filter(|_| self.name != FACADE_PACKAGE).unwrap_or_default();
+        let mut features: Vec<String> = list.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        features.sort();
+        features
     }
 }
 
@@ -306,6 +316,15 @@ mod tests {
             assert_eq!(Package::new(root.join("all/crates").join(name), name.into()).edition, expected, "{name}");
         }
         std::fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn kernels_have_the_features_of_their_package_and_those_of_the_library_none() {
+        let package = |name: &str| Package::new("/none".into(), name.into());
+        assert_eq!(package("app").features(Some("precise,cuda,f64-sums")), ["cuda", "f64-sums", "precise"]);
+        assert!(package("app").features(Some("")).is_empty());
+        assert!(package("app").features(None).is_empty());
+        assert!(package(FACADE_PACKAGE).features(Some("cuda,default")).is_empty());
     }
 
     #[test]

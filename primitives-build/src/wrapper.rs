@@ -40,6 +40,8 @@ pub(crate) struct Inner<'a> {
     pub(crate) facade: &'a Path,
     pub(crate) lock_file: Option<&'a Path>,
     pub(crate) dependencies: &'a [(String, String)],
+    /// The features of the outer package that are on.
+    pub(crate) features: &'a [String],
     pub(crate) line_info: bool,
     pub(crate) cargo: PathBuf,
     pub(crate) compiler: &'a Compiler,
@@ -101,7 +103,7 @@ impl Inner<'_> {
         let absolute = self.line_info.then_some((self.package_root, self.facade));
         let lock = self.lock_file.map(files::read).transpose()?;
         let config = cargo_config(self.line_info, Path::new(""));
-        let key = Key::of((MAKERS, portable, absolute, lock, config, self.compiler.identity()));
+        let key = Key::of((MAKERS, portable, absolute, lock, config, self.features, self.compiler.identity()));
         Ok(Wrapper { crate_name, dir, linked, key })
     }
 
@@ -126,7 +128,7 @@ impl Inner<'_> {
             .arg(&config)
             .arg("--");
         // The bitcode is all that is wanted: the program `true` makes the link step succeed without a linker.
-        command.arg(emit(crate_name)).args(["-C", "linker=true"]);
+        command.arg(emit(crate_name)).args(["-C", "linker=true"]).args(self.feature_flags());
         for (from, to) in self.path_maps(linked) {
             let mut flag = std::ffi::OsString::from("--remap-path-prefix=");
             flag.push(from);
@@ -137,10 +139,13 @@ impl Inner<'_> {
         self.isolate(&mut command);
 
         // The linker leaves nothing, and cargo would compile anew what is not there. The bitcode, of which cargo knows nothing, must be
-        // there too, and whole.
+        // there too, whole, and of these features, which share the folder with others.
         let artefact = target_dir.join(TARGET).join("release/deps").join(crate_name).with_added_extension("ptx");
         let checksum = bitcode.with_added_extension("sum");
-        let sum_of = |path: &Path| fs::read(path).ok().map(|bytes| Key::of(bytes).name());
+        let features = self.features.join(",");
+        let sum_of = |path: &Path| {
+            fs::read(path).ok().map(|bytes| Key::of([bytes.as_slice(), features.as_bytes()].concat()).name())
+        };
         if sum_of(&bitcode).is_none_or(|sum| fs::read(&checksum).ok() != Some(sum.into())) {
             files::remove(&artefact)?;
             files::remove(&bitcode)?;
@@ -167,6 +172,18 @@ impl Inner<'_> {
         inputs.variables.retain(|name| !is_of_outer_build(name));
         inputs.add_manifests();
         Ok(Compiled { bitcode, inputs })
+    }
+
+    /// The flags by which the kernels see the package's features. Cargo is not told of these features, whose names could be those of
+    /// dependencies, too.
+    fn feature_flags(&self) -> Vec<String> {
+        if self.features.is_empty() {
+            return Vec::new();
+        }
+        let features = self.features.iter().map(|name| format!("feature={name:?}"));
+        // Those that are off are known, too.
+        let flags = ["--check-cfg".to_owned(), "cfg(feature, values(any()))".to_owned()];
+        flags.into_iter().chain(features.flat_map(|feature| ["--cfg".to_owned(), feature])).collect()
     }
 
     fn manifest(&self, crate_name: &str) -> String {

@@ -11,9 +11,9 @@
 //! # One source, two machines
 //!
 //! A kernel module is compiled twice: as a part of its crate for the host, and by the crate's build script for the GPU.
-//! Both compilations see the same attributes. The expansion holds what either needs, under `cfg(target_arch)`: PTX
-//! entries there, launchers and the emulator's entries here. It names everything by absolute paths from
-//! `::kernel_primitives`.
+//! Both compilations see the same attributes, and the same features of the package. The expansion holds what either
+//! needs, under `cfg(target_arch)`: PTX entries there, launchers and the emulator's entries here. It names everything by
+//! absolute paths from `::kernel_primitives`.
 //!
 //! Entries are emitted only in the packages that `primitives-build` writes (their names begin with `ptx-entries-`), so
 //! that a library's kernels do not appear in the PTX of all its users. The name of an entry is the path of the module, and

@@ -111,23 +111,37 @@ fn damage_is_told_from_errors_of_sources() {
     }
 }
 
-#[test]
-fn the_manifest_has_the_edition_of_the_package() {
+/// Calls a function with what inner cargo runs of a package share.
+fn with_inner<T>(edition: &str, features: &[String], take: impl FnOnce(&Inner<'_>) -> T) -> T {
     let compiler = Compiler { rustc: "/r/rustc".into(), release: "1.95.0".into(), llvm: 22 };
-    let inner = Inner {
+    take(&Inner {
         work: Path::new("/w"),
         cargo_dir: Path::new("/w"),
         package_root: Path::new("/p"),
-        edition: "2021",
+        edition,
         facade: Path::new("/f"),
         lock_file: None,
         dependencies: &[],
+        features,
         line_info: false,
         cargo: "cargo".into(),
         compiler: &compiler,
-    };
-    let manifest = inner.manifest("app");
+    })
+}
+
+#[test]
+fn the_manifest_has_the_edition_of_the_package() {
+    let manifest = with_inner("2021", &[], |inner| inner.manifest("app"));
     assert!(manifest.contains("\nname = \"ptx-entries-app\"\nversion = \"0.0.0\"\nedition = \"2021\"\n"), "{manifest}");
+}
+
+#[test]
+fn the_compiler_gets_the_features_of_the_package() {
+    assert!(with_inner("2024", &[], |inner| inner.feature_flags()).is_empty());
+    let features = ["f64-sums".to_owned(), "precise".to_owned()];
+    let flags = with_inner("2024", &features, |inner| inner.feature_flags());
+    assert_eq!(flags[..2], ["--check-cfg", "cfg(feature, values(any()))"]);
+    assert_eq!(flags[2..], ["--cfg", "feature=\"f64-sums\"", "--cfg", "feature=\"precise\""]);
 }
 
 #[test]
