@@ -7,7 +7,7 @@ use quote::{ToTokens, format_ident, quote};
 use syn::{Error, GenericArgument, Result};
 
 use crate::environment::Environment;
-use crate::instance::{GENERIC_PARAMS, Instance};
+use crate::instance::Instance;
 use crate::names;
 use crate::product::substitute;
 use crate::row::{Row, Rows};
@@ -91,7 +91,7 @@ impl Row {
             kernel: tokens.clone(),
             entry: format!("{}__{shown}", names::entry(&algorithm.to_string(), &all)),
             shown: format!("{algorithm}::<{all}>::{shown}"),
-            params: GENERIC_PARAMS,
+            params: None,
         }
     }
 

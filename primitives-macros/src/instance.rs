@@ -21,8 +21,8 @@ pub(crate) struct Instance<'a> {
     pub(crate) entry: String,
     /// The last component of the name that people read.
     pub(crate) shown: String,
-    /// The number of parameters of the entry.
-    pub(crate) params: usize,
+    /// The types of the entry's parameters, where the kernel's signature is known. Those of a generic kernel are in `FlatParam`.
+    pub(crate) params: Option<Vec<TokenStream>>,
 }
 
 /// The identifier of the `i`th parameter of generated functions, which no parameter of the user's can collide with.
@@ -37,8 +37,10 @@ impl Instance<'_> {
             return None;
         }
         let Self { facade, kernel, entry, .. } = self;
-        let params = (0..self.params).map(flat_ident).collect::<Vec<_>>();
-        let numbers = 0..self.params;
+        let types = self.params.clone().unwrap_or_else(|| {
+            (0..GENERIC_PARAMS).map(|i| quote!(<#kernel as #facade::view::FlatParam<#i>>::Type)).collect()
+        });
+        let params = (0..types.len()).map(flat_ident).collect::<Vec<_>>();
         Some(quote! {
             #[cfg(target_arch = "nvptx64")]
             const _: () = {
@@ -59,7 +61,7 @@ impl Instance<'_> {
                 #[unsafe(export_name = ::core::concat!(::core::module_path!(), "::", #entry))]
                 #[allow(improper_ctypes_definitions, clippy::all)]
                 unsafe extern "ptx-kernel" fn __entry(
-                    #(#params: <#kernel as #facade::view::FlatParam<#numbers>>::Type,)*
+                    #(#params: #types,)*
                     control: *const #facade::simt::FaultControl,
                 ) {
                     // SAFETY: the launch's parameters.

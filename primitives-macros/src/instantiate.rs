@@ -7,7 +7,7 @@ use syn::punctuated::Punctuated;
 use syn::{Error, GenericArgument, Path, PathArguments, Result, Token, TypePath};
 
 use crate::environment::Environment;
-use crate::instance::{GENERIC_PARAMS, Instance};
+use crate::instance::Instance;
 use crate::names;
 use crate::row::{Asked, Rows};
 
@@ -104,7 +104,7 @@ pub(crate) fn instance<'a>(facade: &'a TokenStream, path: &TypePath) -> Result<I
         kernel: path.to_token_stream(),
         entry: names::entry(&kernel, &shown),
         shown: format!("{kernel}::<{shown}>"),
-        params: GENERIC_PARAMS,
+        params: None,
     })
 }
 

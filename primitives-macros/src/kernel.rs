@@ -314,7 +314,8 @@ impl Kernel {
         let (ident, name) = (&self.item.sig.ident, self.name());
         let Some(arguments) = arguments else {
             let (entry, shown) = (name.clone(), name);
-            return Instance { facade: &self.facade, kernel: quote!(#ident), entry, shown, params: self.flat() };
+            let params = Some(self.flat_types());
+            return Instance { facade: &self.facade, kernel: quote!(#ident), entry, shown, params };
         };
         let shown = names::shown(arguments.args.to_token_stream());
         Instance {
@@ -322,7 +323,7 @@ impl Kernel {
             kernel: quote!(#ident #arguments),
             entry: names::entry(&name, &shown),
             shown: format!("{name}::<{shown}>"),
-            params: GENERIC_PARAMS,
+            params: None,
         }
     }
 }

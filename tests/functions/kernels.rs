@@ -1,4 +1,4 @@
-//! Device functions in the form that a user writes.
+//! Device functions, and a kernel, in the form that a user writes.
 
 use kernel_primitives::kernels::functions::sin_f32;
 use kernel_primitives::prelude::*;
@@ -77,3 +77,21 @@ macro_rules! squares {
     )*};
 }
 squares! { square_f32: f32; square_f64: f64; }
+
+/// A functor that other crates do not see.
+#[derive(Clone, Copy, KernelParam)]
+pub(crate) struct Halve;
+
+impl Halve {
+    fn apply(self, x: f32) -> f32 {
+        x / 2.0
+    }
+}
+
+/// Is more public than its functor.
+#[kernel]
+pub fn halve(cx: Block, op: Halve, mut y: GlobalMut<f32>) {
+    for i in cx.items(y.len()) {
+        y.set(i, op.apply(y.get(i)));
+    }
+}

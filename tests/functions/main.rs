@@ -14,9 +14,9 @@ mod values;
 
 use kernel_primitives::expr::{Tensor, call};
 use kernel_primitives::kernels::functions;
-use kernel_primitives::{Device, Diagnosis, Error, FunctionInfo, Result, ValueType};
+use kernel_primitives::{Device, Diagnosis, Dims, Error, FunctionInfo, Result, ValueType};
 
-use kernels::{entry, female, mixed, quotient, square_f64};
+use kernels::{Halve, entry, female, halve, mixed, quotient, square_f64};
 
 type Mixed = fn(bool, i8, u16, i32, u64, f32) -> f64;
 
@@ -93,4 +93,14 @@ fn an_index_outside_is_a_panic_outside_a_kernel() {
     let panic = std::panic::catch_unwind(|| functions::index_out_of_bounds(7, 3)).unwrap_err();
     let text = panic.downcast_ref::<String>().map(String::as_str);
     assert_eq!(text, Some("index 7 is out of bounds: the view has 3 elements"));
+}
+
+/// A build for a GPU compiles it, too.
+#[test]
+fn a_public_kernel_takes_a_functor_of_its_crate() -> Result<()> {
+    let stream = Device::auto()?.stream()?;
+    let mut y = stream.buffer_from(&[1.0f32, 3.0, -4.0])?;
+    halve::launch(&stream, Dims::for_items(3), Halve, &mut y)?;
+    assert_eq!(y.to_vec()?, [0.5, 1.5, -2.0]);
+    Ok(())
 }

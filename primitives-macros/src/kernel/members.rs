@@ -382,8 +382,12 @@ impl Kernel {
         }
     }
 
-    /// The types of the entry's parameters, for entries in this crate and in others.
+    /// The types of the entry's parameters, for entries of a generic kernel in this crate and in others.
     pub(super) fn entry_members(&self) -> TokenStream {
+        if !self.is_generic() {
+            // Its only entry names the types. They may be more private than the kernel, and those of a public trait may not.
+            return TokenStream::new();
+        }
         let (facade, ident) = (&self.facade, &self.item.sig.ident);
         let (impl_generics, ty_generics, where_clause) = self.item.sig.generics.split_for_impl();
         let cfgs = self.attributes("cfg");

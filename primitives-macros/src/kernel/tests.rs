@@ -30,8 +30,20 @@ fn a_view_is_two_parameters_of_the_entry_and_shared_memory_none() {
         ),
         "{text}"
     );
-    assert!(contains(&text, quote!(FlatParam<2usize> for saxpy { type Type = usize; })), "{text}");
-    assert!(!contains(&text, quote!(FlatParam<3usize>)), "{text}");
+    assert!(
+        contains(
+            &text,
+            quote!(
+                extern "ptx-kernel" fn __entry(
+                    p0: f32,
+                    p1: *mut f64,
+                    p2: usize,
+                    control: *const ::kernel_primitives::simt::FaultControl,
+                )
+            )
+        ),
+        "{text}"
+    );
     assert!(contains(&text, quote!(a: f32, x: impl ::kernel_primitives::ReadArg<f64>)), "{text}");
 }
 
@@ -172,8 +184,47 @@ fn a_condition_holds_for_everything() {
             fn saxpy(cx: Block, a: u8) {}
         ),
     );
-    // The function, the type, its methods, the entry's parameter, and the entry with the information.
-    assert_eq!(text.matches("feature").count(), 5, "{text}");
+    // The function, the type, its methods, and the entry with the information.
+    assert_eq!(text.matches("feature").count(), 4, "{text}");
+}
+
+#[test]
+fn a_condition_holds_for_every_parameter_of_a_generic_kernel() {
+    let text = text(
+        quote!(),
+        quote!(
+            #[cfg(feature = "x")]
+            fn sum<T: Element>(cx: Block, x: Global<T>) {}
+        ),
+    );
+    // The function, the type, its methods, and the parameters of entries, of which there are none here.
+    assert_eq!(text.matches("feature").count(), 3 + GENERIC_PARAMS, "{text}");
+}
+
+#[test]
+fn types_of_a_concrete_kernel_are_in_no_public_trait() {
+    let text = text(
+        quote!(),
+        quote!(
+            pub fn halve(cx: Block, op: Halve, x: Global<Point>, y: Input<Mine>) {}
+        ),
+    );
+    assert!(!text.contains("FlatParam"), "{text}");
+    assert!(
+        contains(
+            &text,
+            quote!(
+                extern "ptx-kernel" fn __entry(
+                    p0: Halve,
+                    p1: *mut Point,
+                    p2: usize,
+                    p3: Mine,
+                    control: *const ::kernel_primitives::simt::FaultControl,
+                )
+            )
+        ),
+        "{text}"
+    );
 }
 
 #[test]
