@@ -1,5 +1,7 @@
 //! `instantiate!`.
 
+use std::collections::HashSet;
+
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 use syn::parse::{Parse, ParseStream};
@@ -13,11 +15,18 @@ use crate::row::{Asked, Rows};
 
 pub(crate) fn expand(input: TokenStream, environment: &Environment) -> Result<TokenStream> {
     let Input { facade, paths } = syn::parse2(input)?;
-    let (mut tokens, mut asked) = (TokenStream::new(), Vec::new());
+    let (mut tokens, mut asked, mut entries) = (TokenStream::new(), Vec::new(), HashSet::new());
     for path in &paths {
-        match algorithm(path, &facade) {
-            Some(algorithm) => asked.push(algorithm),
-            None => tokens.extend(one(path, &facade, environment)?),
+        if let Some(algorithm) = algorithm(path, &facade) {
+            asked.push(algorithm);
+            continue;
+        }
+        let instance = instance(&facade, path)?;
+        tokens.extend(one(&instance, environment));
+        if !entries.insert(instance.entry) {
+            let message = "an earlier kernel of this list has the same name and arguments, and so the same name in PTX: \
+                           list each once, and instantiate this one in a module of its own if it is another";
+            return Err(Error::new_spanned(path, message));
         }
     }
     // The table of algorithms says which kernels these have.
@@ -44,11 +53,10 @@ impl Parse for Input {
     }
 }
 
-fn one(path: &TypePath, facade: &TokenStream, environment: &Environment) -> Result<TokenStream> {
-    let instance = instance(facade, path)?;
+fn one(instance: &Instance<'_>, environment: &Environment) -> TokenStream {
     let device = instance.device(environment);
     let host = instance.host(environment, "Instantiated", &quote!(__Tag));
-    Ok(quote! {
+    quote! {
         #device
 
         #[cfg(not(target_arch = "nvptx64"))]
@@ -58,7 +66,7 @@ fn one(path: &TypePath, facade: &TokenStream, environment: &Environment) -> Resu
             pub struct __Tag;
             #host
         };
-    })
+    }
 }
 
 /// The row of the table that a path asks for, which ends with `algorithms::name<…>`.
@@ -142,6 +150,16 @@ mod tests {
         let call = "kp :: __algorithm ! { top_k __group { { } [] [{ kp } top_k [u8 , Less] \
                     { :: kernel_primitives } merge [u8 , u8 , Less]] } }";
         assert!(text.ends_with(call) && text.matches("fn info").count() == 1, "{text}");
+    }
+
+    #[test]
+    fn two_kernels_of_one_entry_are_an_error() {
+        for input in [quote!(a::k::<f32>, b::k::<f32>), quote!(k::<{ !0 }>, k::<f32>, k::<0>), quote!(k::<f32>, k<f32>)]
+        {
+            let error = expand(input, &Environment::default()).unwrap_err().to_string();
+            assert!(error.contains("in a module of its own"), "{error}");
+        }
+        text(quote!(a::k::<f32>, b::k::<f64>, a::j::<f32>, k::<{ -1 }>, k::<1>), false);
     }
 
     #[test]

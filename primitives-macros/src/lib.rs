@@ -317,6 +317,10 @@ pub fn device_function(arguments: TokenStream, item: TokenStream) -> TokenStream
 /// stands in. One instantiation has one place: where two crates have made the same one, a crate that sees both cannot
 /// launch it.
 ///
+/// The entry's name has the last segment of the kernel's path, and the arguments. If a module instantiates two kernels whose names and
+/// arguments are the same, the build for a GPU fails; in one list, this is an error of every build. Instantiate one of them in another
+/// module.
+///
 /// `instantiate!(crate = path, …)` says where `kernel-primitives` is, if not at `::kernel_primitives`: see
 /// [the crate's docs](crate#a-renamed-crate).
 ///
