@@ -17,8 +17,10 @@ readonly stay_here=' compile_fail dump expression_ptx functions house kernel_cac
 cd "$(dirname "$0")/.."
 readonly bundle="${1:-bundle}"
 
-if [ -e "$bundle" ] && ! [ -e "$bundle/BUILD" ]; then
-    echo "$bundle exists and was not made by this script: name another folder" >&2
+# Nothing goes but what this script has made. A file BUILD proves nothing: packages of Bazel have one.
+readonly mark="$bundle/.bundle-of-kernel-primitives"
+if [ -e "$bundle" ] && ! [ -e "$mark" ]; then
+    echo "$bundle exists and was not made by this script as it is now: remove it, or name another folder" >&2
     exit 1
 fi
 
@@ -65,6 +67,7 @@ fi
 
 rm -rf "$bundle"
 mkdir -p "$bundle"/{tests,examples,benches,peers,ptx}
+touch "$mark"
 {
     echo "commit  $(git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)"
     echo "rustc   $(rustc --version)"

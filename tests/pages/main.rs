@@ -270,6 +270,37 @@ fn the_bundle_leaves_out_tests_that_need_the_repository() {
     assert_eq!(listed, needing, "`stay_here` of scripts/bundle.sh");
 }
 
+/// A folder with a file `BUILD` may be a package of Bazel. A cargo that fails stands in for a long build.
+#[cfg(unix)]
+#[test]
+fn the_bundle_replaces_only_what_its_script_made() {
+    use std::os::unix::fs::PermissionsExt;
+    let root = std::env::temp_dir().join(format!("bundle-script-{}", std::process::id()));
+    let (tools, folder) = (root.join("tools"), root.join("folder"));
+    for folder in [&tools, &folder] {
+        std::fs::create_dir_all(folder).expect("a folder");
+    }
+    let cargo = tools.join("cargo");
+    std::fs::write(&cargo, "#!/bin/sh\necho no build >&2\nexit 1\n").expect("a program");
+    std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755)).expect("a program");
+    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap_or_default());
+    let errors = || {
+        let mut script = std::process::Command::new("bash");
+        script.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/bundle.sh")).arg(&folder).env("PATH", &path);
+        let output = script.output().expect("bash");
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    std::fs::write(folder.join("BUILD"), "theirs").expect("a file");
+    let text = errors();
+    assert!(text.contains("was not made by this script") && !text.contains("no build"), "{text}");
+    assert!(folder.join("BUILD").exists());
+    std::fs::write(folder.join(".bundle-of-kernel-primitives"), "").expect("a file");
+    let text = errors();
+    assert!(text.contains("no build"), "{text}");
+    std::fs::remove_dir_all(root).expect("a folder");
+}
+
 #[test]
 fn every_example_has_its_row() {
     let rows = rows(include_str!("../../examples/README.md"));
