@@ -54,10 +54,8 @@ mod ptx {
     fn compile() -> Result<(), Error> {
         println!("cargo::rerun-if-env-changed={TEST_ARCHS}");
         let list = std::env::var(TEST_ARCHS).unwrap_or_default();
-        let number =
-            |arch: &str| arch.trim().parse::<u32>().expect("KERNEL_PRIMITIVES_TEST_ARCHS has numbers such as 90");
-        let are_built = list != "none";
-        let test_archs: Vec<u32> = list.split(',').filter(|arch| are_built && !arch.is_empty()).map(number).collect();
+        let are_built = list.trim() != "none";
+        let test_archs = if are_built { test_archs(&list) } else { Vec::new() };
         let mut builder = PtxBuilder::new("src/kernels/mod.rs").module("src/algorithms/mod.rs");
         if option_env!("CARGO_PRIMARY_PACKAGE").is_some() {
             for (crate_name, path) in DEVELOPMENT {
@@ -76,5 +74,14 @@ mod ptx {
         }
         builder.build()?;
         Ok(())
+    }
+
+    /// Reads a list as the builder reads that of `KERNEL_PRIMITIVES_ARCHS`: `75,90`; `sm_90` is taken as well.
+    fn test_archs(list: &str) -> Vec<u32> {
+        let number = |arch: &str| match arch.strip_prefix("sm_").unwrap_or(arch).parse::<u32>() {
+            Ok(number) => number,
+            Err(_) => panic!("{TEST_ARCHS} has `{arch}`, which is no architecture such as 90"),
+        };
+        list.split([',', ' ', ';']).filter(|arch| !arch.is_empty()).map(number).collect()
     }
 }
