@@ -186,6 +186,12 @@ impl PtxBuilder {
         for name in [ARCHS, REPORT_ARCHS, DUMP, LINE_INFO, FACADE_DIR, work::CACHE].iter().chain(toolchain::VARIABLES) {
             println!("cargo::rerun-if-env-changed={name}");
         }
+        if let Some(dir) = work::relative_cache() {
+            let (name, dir) = (work::CACHE, dir.display());
+            println!(
+                "cargo::warning={name}={dir} is not an absolute path: this build keeps its intermediate files to itself"
+            );
+        }
 
         let archs = architectures(ARCHS, if self.archs.is_empty() { arch::DEFAULT } else { &self.archs })?;
         let mut targets = architectures(REPORT_ARCHS, &self.report_archs)?;

@@ -62,10 +62,12 @@
 //! them: the IR that a kernel is made from, and the tools. So a build with another profile, other features, another target folder or
 //! in another checkout takes them from there, and after an edit only the kernels that changed are compiled. Where a crate's sources
 //! are what they were in an earlier build, rustc does not run either. Each package has a folder for rustc's files there. The environment
-//! variable `KERNEL_PRIMITIVES_CACHE` names another folder; if it is empty, each build keeps these files to itself. What is damaged is
-//! made again. What no build has used for 30 days is removed. If PTX and cubins take more than 2 GiB, those go that were used longest ago.
-//! rustc's files are about 300 MB for each package. If they take more than 2 GiB, those of packages go that were built longest ago, but none
-//! that a build used in the last 24 hours.
+//! variable `KERNEL_PRIMITIVES_CACHE` names another folder by an absolute path; if it is empty, each build keeps these files to itself.
+//! What is damaged is made again.
+//!
+//! What no build has used for 30 days is removed. If PTX and cubins take more than 2 GiB, those go that were used longest ago. rustc's
+//! files are about 300 MB for each package. If they take more than 2 GiB, those that were used longest ago go too, unless a build used
+//! them in the last 24 hours.
 //!
 //! If a build takes longer than a few seconds, and cargo's messages go to a terminal, a line there tells how far it is. On systems other
 //! than Unix, there is no such line. `CARGO_TERM_PROGRESS_WHEN=never`, `CI` and `TERM=dumb` turn it off.

@@ -57,6 +57,15 @@ pub(crate) fn cache() -> Option<PathBuf> {
     cache_dir(&|name| env::var_os(name))
 }
 
+/// The relative path that the user named, which is no folder: the build scripts of a program run in several folders.
+pub(crate) fn relative_cache() -> Option<PathBuf> {
+    relative(env::var_os(CACHE))
+}
+
+fn relative(named: Option<OsString>) -> Option<PathBuf> {
+    named.map(PathBuf::from).filter(|dir| !dir.as_os_str().is_empty() && !dir.is_absolute())
+}
+
 fn cache_dir(var: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     if let Some(named) = var(CACHE) {
         return Some(PathBuf::from(named)).filter(|dir| dir.is_absolute());
@@ -161,6 +170,9 @@ mod tests {
         assert_eq!(cache(Some(root)), Some(PathBuf::from(root)));
         assert_eq!(cache(Some("")), None);
         assert_eq!(cache(Some("relative")), None);
+        // The build warns of this one alone.
+        assert_eq!(relative(Some("relative".into())), Some("relative".into()));
+        assert_eq!([Some(root), Some(""), None].map(|named| relative(named.map(OsString::from))), [None, None, None]);
         assert!(cache(None).unwrap().ends_with("kernel-primitives"));
         assert_eq!(cache_dir(&|_| None), None);
     }
