@@ -32,8 +32,7 @@ algorithm! {
 ///
 /// Cost: one launch if the keys fit in one tile, which has 8192 keys of four bytes. Otherwise the keys are read once to count all digits,
 /// and then read and written once for each eight bits, by the algorithm "Onesweep" (Adinets and Merrill, 2022). If these bits are the same
-/// in all keys, this is only a copy. Otherwise, few different keys take about as long as random ones. Temporary memory: a copy of the keys if
-/// there are more than eight bits, and 2 KiB for each tile.
+/// in all keys, this is only a copy. Temporary memory: a copy of the keys if there are more than eight bits, and 2 KiB for each tile.
 ///
 /// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::sort_keys<MyKey>);`.
 ///
