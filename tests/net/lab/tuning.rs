@@ -14,7 +14,8 @@ use crate::subject::{Place, Subject};
 const LONG: usize = 70_001;
 
 /// Returns the cases, which have usual shapes: three that run checked, and two of [`LONG`] inputs, of which the second begins inside a
-/// vector. Each of the long ones has every other of the tuning values. Several blocks of these run at once, because the values of some parameters are for each multiprocessor.
+/// vector. Each of the long ones has every other of the tuning values. Several blocks of these run at once, because the values of some
+/// parameters are for each multiprocessor.
 fn of_some_lengths(n: u64, case: Case, lengths: &Lengths) -> Case {
     let checked = |len| Case { mode: Mode::Checked, ..case.clone().with_len(len, lengths).shaped(0) };
     let long = |offset| {
