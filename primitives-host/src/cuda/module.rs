@@ -66,6 +66,8 @@ pub(crate) struct LoadedKernel {
     pub(super) waits: bool,
     /// The last answer of [`Context::busiest_blocks`], and the shared memory it is for in the high half.
     best_blocks: AtomicU64,
+    /// The blocks of a multiprocessor that [`Context::blocks_at_once`] found last, and the threads of each in the high half.
+    at_once: AtomicU64,
 }
 
 // SAFETY: a function handle may be used from any thread.
@@ -149,9 +151,9 @@ impl Context {
             }
         }
         self.number_for_faults(info, module, ptx)?;
-        let best_blocks = AtomicU64::new(0);
+        let (best_blocks, at_once) = (AtomicU64::new(0), AtomicU64::new(0));
         let waits = ptx.contains("griddepcontrol.wait;");
-        Ok(LoadedKernel { function, max_threads: max_threads as u32, own_shared, waits, best_blocks })
+        Ok(LoadedKernel { function, max_threads: max_threads as u32, own_shared, waits, best_blocks, at_once })
     }
 
     /// Gives the module the number that faults name the kernel by. A kernel that cannot fault has no place for it.
@@ -271,17 +273,10 @@ impl Context {
 
     /// The block sizes that keep most threads of a multiprocessor busy, or'ed.
     fn busiest_blocks(&self, kernel: &LoadedKernel, shared: usize) -> Result<u32> {
-        self.make_current()?;
         let (mut most, mut sizes) = (0, 0);
         let fits = |threads: &u32| *threads <= kernel.max_threads && *threads > kernel.max_threads.min(SMALL_BLOCK) / 2;
         for threads in BLOCK_SIZES.into_iter().filter(fits) {
-            let mut blocks: c_int = 0;
-            // SAFETY: the function is loaded; the pointer is valid for the call.
-            unsafe {
-                let (function, threads) = (kernel.function, threads as c_int);
-                call!(self, cuOccupancyMaxActiveBlocksPerMultiprocessor(&raw mut blocks, function, threads, shared))?;
-            }
-            let busy = blocks as u32 * threads;
+            let busy = self.blocks_of_multiprocessor(kernel, threads, shared)? * threads;
             if busy > most {
                 (most, sizes) = (busy, threads);
             } else if busy == most && busy > 0 {
@@ -289,6 +284,31 @@ impl Context {
             }
         }
         Ok(sizes)
+    }
+
+    /// The number of blocks of `threads` threads without dynamic shared memory that run at once.
+    pub(crate) fn blocks_at_once(&self, kernel: &LoadedKernel, threads: u32) -> Result<usize> {
+        let cached = kernel.at_once.load(Ordering::Relaxed);
+        let blocks = if cached != 0 && cached >> 32 == u64::from(threads) {
+            cached as u32
+        } else {
+            let blocks = self.blocks_of_multiprocessor(kernel, threads, 0)?;
+            kernel.at_once.store(u64::from(threads) << 32 | u64::from(blocks), Ordering::Relaxed);
+            blocks
+        };
+        Ok(blocks as usize * self.properties().multiprocessors as usize)
+    }
+
+    /// The number of blocks that a multiprocessor runs at once.
+    fn blocks_of_multiprocessor(&self, kernel: &LoadedKernel, threads: u32, shared: usize) -> Result<u32> {
+        self.make_current()?;
+        let mut blocks: c_int = 0;
+        // SAFETY: the function is loaded; the pointer is valid for the call.
+        unsafe {
+            let (function, threads) = (kernel.function, threads as c_int);
+            call!(self, cuOccupancyMaxActiveBlocksPerMultiprocessor(&raw mut blocks, function, threads, shared))?;
+        }
+        Ok(blocks as u32)
     }
 }
 

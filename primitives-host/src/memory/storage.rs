@@ -246,6 +246,18 @@ pub struct StorageUse<'a> {
     pub name: &'static str,
 }
 
+/// Returns the number of blocks of a kernel that a GPU runs at once. Each has `threads` threads, and no dynamic shared memory.
+///
+/// # Errors
+/// Returns the errors of loading the kernel.
+pub fn blocks_at_once(stream: &Stream, info: &'static KernelInfo, threads: u32) -> Result<usize> {
+    match &stream.device().backend {
+        Backend::Emulator(_) => unreachable!("a kernel of a GPU, {} with {threads} threads", info.name()),
+        #[cfg(feature = "cuda")]
+        Backend::Cuda(context) => context.blocks_at_once(&*context.kernel(info)?, threads),
+    }
+}
+
 /// Launches a kernel that was written at run time, on a GPU.
 ///
 /// # Safety

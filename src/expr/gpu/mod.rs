@@ -341,10 +341,14 @@ pub(crate) fn reduce(
     let targets = [target];
     let operands = Operands::new(&targets, lowered, &reduced.nest);
     let device = target.stream.device().properties();
-    let fold = operands.fold(reduced, device.multiprocessors as usize);
+    let mut fold = operands.fold(reduced, device.multiprocessors as usize);
     let (major, minor) = device.compute_capability.unwrap_or((0, 0));
     let info = kernel(&lowered.program, &KernelForm::Once(fold.variant.clone()), 10 * major + minor, name)?;
     let folding = fold.variant.fold.expect("it folds");
+    if folding.split {
+        let at_once = storage::blocks_at_once(&target.stream, info, THREADS as u32)?;
+        fold.parts = choice::even_parts(fold.blocks, fold.parts, at_once);
+    }
     // The memory has the counters, which are zero, and then the accumulators of the blocks that share a result, 16 bytes each.
     let memory = match folding.split {
         false => None,
@@ -419,7 +423,7 @@ impl Operands<'_> {
             (false, 0) => rows,
             (false, lanes) => rows.div_ceil(THREADS / lanes),
         };
-        // There are enough blocks for the device, and each has some work.
+        // There are enough blocks for a device that holds as many threads as it can, and each has some work.
         let threads = if in_columns { ptx::WARPS } else { THREADS };
         let most = depth / (threads * usize::from(variant.vectors)).max(1);
         let parts = if few { 1 } else { (8 * multiprocessors / blocks.max(1)).min(most).clamp(1, 65535) };
