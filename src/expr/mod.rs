@@ -93,8 +93,6 @@ mod sparse;
 mod split;
 mod steps;
 mod tensor;
-#[cfg(test)]
-pub(crate) mod tests;
 
 pub use assignments::{Assignment, Prepared, assign_all};
 pub use call::{CallArguments, call};

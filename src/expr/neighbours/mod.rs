@@ -2,4 +2,6 @@
 
 pub(super) mod neighbour;
 pub(super) mod stencil;
+#[cfg(test)]
+mod tests;
 pub(super) mod weighted;

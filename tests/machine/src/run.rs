@@ -29,7 +29,18 @@ struct Warp<'a> {
 impl Machine {
     /// Runs all blocks with these parameters, one after the other. Each has `threads` threads. Accesses are to bytes in `reads` or
     /// `writes`.
-    pub fn run(&self, blocks: usize, threads: usize, words: &[u64], reads: &[Range<u64>], writes: &[Range<u64>]) {
+    ///
+    /// # Safety
+    /// The ranges are initialized memory with exposed provenance. Nothing else accesses it until this returns. Where the kernel copies tiles,
+    /// their maps are [`TestMap`](crate::TestMap)s.
+    pub unsafe fn run(
+        &self,
+        blocks: usize,
+        threads: usize,
+        words: &[u64],
+        reads: &[Range<u64>],
+        writes: &[Range<u64>],
+    ) {
         assert_eq!(self.cluster, 1, "blocks of a cluster run at once");
         let given = self.given((blocks, threads), words, reads, writes);
         for block in 0..blocks {
@@ -42,7 +53,10 @@ impl Machine {
 
     /// Works as [`run`](Self::run), with many blocks at once. A random block goes on to a barrier or a branch back, from a random warp on.
     /// This is for kernels whose loops wait for other blocks, and for clusters. It panics if all blocks wait for good.
-    pub fn run_at_once(
+    ///
+    /// # Safety
+    /// As for [`run`](Self::run).
+    pub unsafe fn run_at_once(
         &self,
         blocks: usize,
         threads: usize,

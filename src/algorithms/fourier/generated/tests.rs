@@ -104,10 +104,12 @@ pub(super) fn launch_with(
     let (blocks, threads) = (blocks as usize, threads as usize);
     if is_fused {
         let machine = machine.parting();
-        machine.run_at_once(blocks, threads, &words, &addresses, &writes, seed);
+        // SAFETY: the memories are borrowed.
+        unsafe { machine.run_at_once(blocks, threads, &words, &addresses, &writes, seed) };
         return machine.conflicts();
     }
-    machine.run(blocks, threads, &words, &addresses, &writes);
+    // SAFETY: as above.
+    unsafe { machine.run(blocks, threads, &words, &addresses, &writes) };
     machine.conflicts()
 }
 

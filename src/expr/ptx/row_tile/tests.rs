@@ -41,7 +41,8 @@ fn assign<T: Scalar>(target: &Tensor<T>, value: &Expr<T>, always: bool) -> Resul
     };
     let reads: Vec<_> = reads.iter().map(|view| bytes_of(view)).collect();
     let machine = Machine::new(&text).parting();
-    machine.run(blocks, threads, &words, &reads, &[bytes_of(&target.view)]);
+    // SAFETY: the memory is that of tensors of this thread, which are alive.
+    unsafe { machine.run(blocks, threads, &words, &reads, &[bytes_of(&target.view)]) };
     Ok((tiled, machine.conflicts()))
 }
 

@@ -92,7 +92,9 @@ impl Rows {
                 Operands::new(&targets, &lowered, &nest).written(tiles, 90)?;
             words.push(0);
             let reads: Vec<_> = lowered.inputs.iter().map(|view| bytes_of(view)).collect();
-            Machine::new(&text).parting().run(blocks, threads, &words, &reads, &[bytes_of(&target.view)]);
+            let machine = Machine::new(&text).parting();
+            // SAFETY: the memory is that of tensors of this thread, which are alive.
+            unsafe { machine.run(blocks, threads, &words, &reads, &[bytes_of(&target.view)]) };
             assert!(target.to_vec()? == expected, "{:?} by tiles {tiles}:\n{text}", self.view.layout.shape);
         }
         Ok(())

@@ -1,3 +1,0 @@
-//! The parts that several tests have in common.
-
-mod spare;
