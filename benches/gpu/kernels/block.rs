@@ -24,11 +24,7 @@ pub fn reduce_to_first<T: Number, const THREADS: usize, const N: usize>(
         let mut round = 0;
         while round < rounds {
             round += 1;
-            let mut value = items[0];
-            for &item in &items[1..] {
-                value = value.add(item);
-            }
-            total = block_reduce_to_first(cx, &mut shared, value, Add);
+            total = block_reduce_items_to_first(cx, &mut shared, &items, Add);
             if let Some(total) = total {
                 items[0] = items[0].add(total.mul(zero));
             }

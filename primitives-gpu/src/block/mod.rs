@@ -3,7 +3,7 @@
 //! | collective | threads | result | shared memory |
 //! |---|---|---|---|
 //! | [`block_reduce`], [`block_reduce_items`], [`block_reduce_partial`] | any block | every thread | [`ReduceStorage`] |
-//! | [`block_reduce_to_first`] | any block | the thread of rank 0, `None` in the rest | [`ReduceStorage`] |
+//! | [`block_reduce_to_first`], [`block_reduce_items_to_first`] | any block | the thread of rank 0, `None` in the rest | [`ReduceStorage`] |
 //! | [`block_x_reduce`], [`block_group_reduce`] | rows of any width | every thread, its row's | [`ReduceStorage`] |
 //! | [`block_y_reduce`] | columns of any height, up to `MAX_THREADS` | every thread, its column's | [`ColumnStorage`] |
 //! | [`block_inclusive_scan`], [`block_exclusive_scan`] and their forms `_from`, `_after` | any block | each thread its items', blocked; the total in every thread | [`ScanStorage`] |
@@ -69,8 +69,8 @@ pub use combine::each::Each;
 pub use combine::path::{PathPlaces, PathShare, path_share};
 pub use combine::path::{PathStorage, PathTile, block_reduce_path};
 pub use combine::reduce::{
-    ReduceStorage, block_group_reduce, block_reduce, block_reduce_items, block_reduce_partial, block_reduce_to_first,
-    block_x_reduce,
+    ReduceStorage, block_group_reduce, block_reduce, block_reduce_items, block_reduce_items_to_first,
+    block_reduce_partial, block_reduce_to_first, block_x_reduce,
 };
 pub use combine::scan::{
     ScanStorage, block_exclusive_scan, block_exclusive_scan_after, block_exclusive_scan_from, block_inclusive_scan,

@@ -4,8 +4,8 @@ use kernel_primitives::prelude::*;
 
 use crate::kernels::{Compose, Latest, Map, Three};
 
-/// Of each thread: the block's reduction, the first thread's (its value elsewhere), that of all items and of the first
-/// `valid`, its row's, its group's and its column's.
+/// Of each thread: the block's reduction, the first thread's (its value elsewhere), both of all items, that of the first `valid`
+/// items, its row's, its group's and its column's.
 #[kernel(max_threads(1024), instantiate(<f32, Add, 0>, <i32, Min, 0>, <Three, Latest, 0>, <Map<u64>, Compose, 256>))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn block_reductions<T: Element, R: Reducer<T> + KernelParam, const THREADS: usize>(
@@ -13,7 +13,7 @@ pub fn block_reductions<T: Element, R: Reducer<T> + KernelParam, const THREADS: 
     width: u32,
     valid: u32,
     x: Global<[T; 3]>,
-    mut out: GlobalMut<[T; 7]>,
+    mut out: GlobalMut<[T; 8]>,
     op: R,
     mut shared: Shared<ReduceStorage<T, THREADS>>,
     mut rows: Shared<ReduceStorage<T>>,
@@ -26,6 +26,7 @@ pub fn block_reductions<T: Element, R: Reducer<T> + KernelParam, const THREADS: 
             block_reduce(cx, &mut shared, value, op),
             block_reduce_to_first(cx, &mut shared, value, op).unwrap_or(value),
             block_reduce_items(cx, &mut shared, &items, op),
+            block_reduce_items_to_first(cx, &mut shared, &items, op).unwrap_or(value),
             block_reduce_partial(cx, &mut shared, &items, valid as usize, op),
             block_x_reduce(cx, &mut rows, value, op),
             block_group_reduce(cx, &mut rows, value, op, width),
@@ -53,6 +54,7 @@ mod host {
         "block_reduce",
         "block_reduce_to_first",
         "block_reduce_items",
+        "block_reduce_items_to_first",
         "block_reduce_partial",
         "block_x_reduce",
         "block_group_reduce",
@@ -79,7 +81,7 @@ mod host {
         shape: Shape,
         identity: T,
         op: impl Fn(T, T) -> T + Copy,
-    ) -> Vec<[T; 7]> {
+    ) -> Vec<[T; 8]> {
         let threads = shape.threads();
         let values: Vec<T> = x.iter().map(|items| items[0]).collect();
         let (block, items) = (total(&values, op), total(x.as_flattened(), op));
@@ -93,9 +95,10 @@ mod host {
             let first = thread % shape.x() + thread / plane * plane;
             let column: Vec<T> = (0..shape.y()).map(|y| values[first + y * shape.x()]).collect();
             let [block, items] = [block, items].map(|total| total.expect("no block is empty"));
-            let to_first = if thread == 0 { block } else { values[thread] };
+            let [to_first, items_to_first] =
+                [block, items].map(|total| if thread == 0 { total } else { values[thread] });
             let column = total(&column, op).expect("the thread is in it");
-            [block, to_first, items, partial, part(shape.x()), part(width), column]
+            [block, to_first, items, items_to_first, partial, part(shape.x()), part(width), column]
         };
         (0..threads).map(of_thread).collect()
     }

@@ -1,7 +1,6 @@
 //! Reductions over a block, over its rows, and over groups of its threads.
 
 use core::marker::PhantomData;
-use core::mem::size_of;
 use core::panic::Location;
 
 use super::partials::{self, MAX_WARPS};
@@ -144,10 +143,7 @@ pub fn block_reduce<T: Element, R: Reducer<T>, const THREADS: usize>(
 ///
 /// #[kernel]
 /// fn sum(cx: Block, x: Global<u32>, out: GlobalMut<u32, Atomic>, mut shared: Shared<ReduceStorage<u32>>) {
-///     let mut own = 0;
-///     for i in cx.items(x.len()) {
-///         own += x[i];
-///     }
+///     let own = cx.items(x.len()).map(|i| x[i]).sum();
 ///     if let Some(total) = block_reduce_to_first(cx, &mut shared, own, Add) {
 ///         out.at(0).fetch_add(total);
 ///     }
@@ -203,7 +199,7 @@ pub fn block_reduce_to_first<T: Element, R: Reducer<T>, const THREADS: usize>(
 ///
 /// Cost: `N - 1` applications of `op` in each thread, as a tree, and then that of [`block_reduce`].
 ///
-/// CUB: `BlockReduce::Reduce` and `Sum` of several items. Differences: every thread gets the result, and not only the first one.
+/// CUB: `BlockReduce::Reduce` and `Sum` of several items. Differences: of `block_reduce_items`, every thread gets the result.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -236,8 +232,46 @@ pub fn block_reduce_items<T: Element, R: Reducer<T>, const N: usize, const THREA
     items: &[T; N],
     op: R,
 ) -> T {
-    let value = partials::tree(items, &op);
-    block_reduce(cx, shared, value, op)
+    block_reduce(cx, shared, partials::tree(items, &op), op)
+}
+
+/// Works as [`block_reduce_items`], but only the first thread gets the result, as of [`block_reduce_to_first`]. The others get `None`.
+///
+/// CUB: `BlockReduce::Reduce` and `Sum` of several items. Differences: of `block_reduce_items_to_first`, an `Option`.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn sum(cx: Block, x: Global<u32>, out: GlobalMut<u32, Atomic>, mut shared: Shared<ReduceStorage<u32>>) {
+///     for tile in cx.tiles::<4>(x.len()) {
+///         let mut items = init::<u32, 4>(0);
+///         read_data(cx, &mut items, x.tile(tile));
+///         if let Some(total) = block_reduce_items_to_first(cx, &mut shared, &items, Add) {
+///             out.at(0).fetch_add(total);
+///         }
+///     }
+/// }
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&(1..=1000).collect::<Vec<u32>>())?;
+/// let mut out = stream.buffer_zeroed::<u32>(1)?;
+/// sum::launch(&stream, (3, 64), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [500_500]);
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn block_reduce_items_to_first<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ReduceStorage<T, THREADS>>,
+    items: &[T; N],
+    op: R,
+) -> Option<T> {
+    block_reduce_to_first(cx, shared, partials::tree(items, &op), op)
 }
 
 /// Works as [`block_reduce_items`] for the first `valid` items of the block. The other items count as the identity. If `valid` is 0, the
