@@ -25,13 +25,13 @@ fn is_whole() -> bool {
     std::env::var_os("KERNEL_PRIMITIVES_NET_CASES").is_some()
 }
 
-/// Returns whether a split sorts keys of a kind. Each split sorts half of the kinds of very few keys, a quarter of those of many keys, and
-/// all others.
+/// Returns whether a split sorts keys of a kind. Each split sorts a quarter of the kinds of very few keys, one kind of many keys, and half of
+/// the others.
 fn sorts(split: usize, kind: usize, len: usize) -> bool {
     let every = match len {
-        0..10 => 2,
-        10..10_000 => 1,
-        _ => 4,
+        0..10 => 4,
+        10..10_000 => 2,
+        _ => 8,
     };
     is_whole() || (split + kind).is_multiple_of(every)
 }

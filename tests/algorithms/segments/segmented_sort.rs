@@ -106,7 +106,7 @@ fn equal_keys_stay_in_their_order() -> Result<()> {
 #[test]
 fn few_short_tiles_are_few_launches() -> Result<()> {
     let most = 64 * SHORT;
-    for (offsets, len, launches) in [
+    let all = [
         (offsets(0, []), 0, 1),
         (offsets(2, [300, 0, 500]), SHORT, 1),
         (offsets(2, [300, 0, 500]), SHORT + 1, 2),
@@ -122,9 +122,13 @@ fn few_short_tiles_are_few_launches() -> Result<()> {
         (offsets(5, [4 * SHORT - 1; 16]), most, 2),
         (offsets(5, [4 * SHORT - 1; 16]), most + 1, 7),
         (offsets(5, [4 * SHORT; 15]), most, 6),
-    ] {
-        // Either side is on any boundary.
+    ];
+    for (n, (offsets, len, launches)) in all.into_iter().enumerate() {
+        // Either side is on any boundary, but many items are at one.
         for (from, to) in [(0, 0), (1, 3)] {
+            if len > 4 * SHORT + 1 && from != n % 2 {
+                continue;
+            }
             let stream = stream()?;
             let x = values::<u32>(len + from, len as u64);
             let (buffer, at) = (stream.buffer_from(&x)?, stream.buffer_from(&offsets)?);
