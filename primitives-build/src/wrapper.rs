@@ -177,9 +177,6 @@ impl Inner<'_> {
     /// The flags by which the kernels see the package's features. Cargo is not told of these features, whose names could be those of
     /// dependencies, too.
     fn feature_flags(&self) -> Vec<String> {
-        if self.features.is_empty() {
-            return Vec::new();
-        }
         let features = self.features.iter().map(|name| format!("feature={name:?}"));
         // Those that are off are known, too.
         let flags = ["--check-cfg".to_owned(), "cfg(feature, values(any()))".to_owned()];
