@@ -33,7 +33,8 @@ fn sorts(split: usize, kind: usize, len: usize) -> bool {
         10..10_000 => 2,
         _ => 8,
     };
-    is_whole() || (split + kind).is_multiple_of(every)
+    // The last splits are over the most devices. They sort random keys, too.
+    is_whole() || (split + split / 9 * 5 + kind).is_multiple_of(every)
 }
 
 /// Returns the splits that sort keys of each type: by equal weights, and by others.
@@ -112,11 +113,14 @@ fn keys_of_any_kind_and_number() -> Result<()> {
                 let what = format!("{kind}, {len} keys, {devices:?}");
                 let x = SplitBuffer::from_slice(&devices, &keys)?;
                 let mut out = SplitBuffer::uninit(&devices, len)?;
-                // Each split sorts every other of its kinds in falling order.
-                if (number / 4 + i / 2).is_multiple_of(2) {
+                // Each split sorts every other of its kinds in falling order, and many keys in both.
+                let many = len >= 10_000;
+                let falls = !(number / 4 + i / 2).is_multiple_of(2);
+                if many || !falls {
                     split::sort_keys(&x, &mut out, Less)?;
                     assert_parts(&out, &sorted(&keys, Less), &what)?;
-                } else {
+                }
+                if many || falls {
                     split::sort_keys(&x, &mut out, Greater)?;
                     assert_parts(&out, &sorted(&keys, Greater), &what)?;
                 }
