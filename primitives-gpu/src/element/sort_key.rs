@@ -26,7 +26,7 @@ use crate::warp::SortBits;
 ///
 /// # Safety
 /// The bits depend on the value alone: whenever a sort asks for them, they are the same, and there is no panic. `Bits` is one
-/// of Rust's unsigned integers.
+/// of Rust's unsigned integers. One value has the bits 0, and one has those of which the low [`SORT_BITS`](SortKey::SORT_BITS) are set.
 pub unsafe trait SortKey: Element {
     /// An unsigned integer of the same size.
     type Bits: Integer + ConvertTo<u32> + SortBits;
@@ -39,8 +39,7 @@ pub unsafe trait SortKey: Element {
 
     /// The value with these [sort bits](SortKey::to_sort_bits).
     ///
-    /// Sorts also ask for the bits 0, and for those of which the low [`SORT_BITS`](SortKey::SORT_BITS) are set. If no value has these bits,
-    /// the result must be the first value of the order, or the last one.
+    /// Sorts ask for the bits of their keys, for the bits 0, and for those of which the low [`SORT_BITS`](SortKey::SORT_BITS) are set.
     fn from_sort_bits(bits: Self::Bits) -> Self;
 
     /// The greatest bits of [`SORT_BITS`](SortKey::SORT_BITS).

@@ -108,7 +108,7 @@ impl Direction for Greater {
 pub trait KeyOrder: Copy + sealed::Sealed {
     /// The bits whose ascending order is the order of the keys.
     fn to_bits<K: SortKey>(self, key: K) -> K::Bits;
-    /// The key with these [bits](KeyOrder::to_bits).
+    /// The key with these [bits](KeyOrder::to_bits). Bits that no key has count as 0.
     fn of_bits<K: SortKey>(self, bits: K::Bits) -> K;
 }
 
@@ -121,7 +121,8 @@ impl<O: Direction> KeyOrder for O {
 
     #[inline(always)]
     fn of_bits<K: SortKey>(self, bits: K::Bits) -> K {
-        K::from_sort_bits(if O::DESCENDING { bits.inverted() } else { bits })
+        let bits = if O::DESCENDING { bits.inverted() } else { bits };
+        K::from_sort_bits(bits.and(K::greatest_bits()))
     }
 }
 
@@ -159,7 +160,7 @@ impl KeyOrder for Turned {
 
     #[inline(always)]
     fn of_bits<K: SortKey>(self, bits: K::Bits) -> K {
-        K::from_plain_bits(bits.xor(SortBits::of_word(self.0)))
+        K::from_plain_bits(bits.xor(SortBits::of_word(self.0)).and(K::greatest_bits()))
     }
 }
 

@@ -3,7 +3,7 @@
 #[cfg(not(target_arch = "nvptx64"))]
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use kernel_primitives::functor::{ReduceBy, Sum};
+use kernel_primitives::functor::{Less, ReduceBy, Sum};
 use kernel_primitives::input::{self, Counting, Span};
 use kernel_primitives::kernels::device::{self, Binning};
 use kernel_primitives::prelude::*;
@@ -88,7 +88,7 @@ impl PartialEq for Fickle {
     }
 }
 
-/// A `bool` whose sort bits are 0 and 1. Other bits give `false`.
+/// A `bool` whose sort bits are 0 and 1. There are no others.
 #[derive(Clone, Copy, Debug, PartialEq, Element)]
 #[repr(transparent)]
 pub struct Lit(pub bool);
@@ -103,6 +103,7 @@ unsafe impl SortKey for Lit {
     }
     #[inline(always)]
     fn from_sort_bits(bits: u8) -> Self {
+        assert!(bits <= 1, "no key has these bits");
         Self(bits == 1)
     }
 }
@@ -131,6 +132,8 @@ type Drifting = input::Map<Numbers, Drift>;
 
 instantiate!(
     kernel_primitives::algorithms::sort_keys<Lit>,
+    kernel_primitives::algorithms::sort_by<Lit, Less>,
+    kernel_primitives::algorithms::top_k<Lit, Less>,
     kernel_primitives::algorithms::segmented_sort<u32, Drifting, Order>,
     kernel_primitives::algorithms::select_if<u32, Coin>,
     kernel_primitives::algorithms::partition<u32, Coin>,

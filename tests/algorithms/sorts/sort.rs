@@ -3,7 +3,9 @@
 use std::array;
 use std::cmp::Reverse;
 
-use kernel_primitives::algorithms::{Run, Workspace, sort_keys, sort_keys_by_bits, sort_pairs, sort_pairs_by_bits};
+use kernel_primitives::algorithms::{
+    Run, Workspace, sort_by, sort_keys, sort_keys_by_bits, sort_pairs, sort_pairs_by_bits, top_k,
+};
 use kernel_primitives::functor::{Greater, Less, Turned};
 use kernel_primitives::kernels::device::{SORT_AHEAD, SORT_THREADS, sort_tile, sort_tile_items, sort_tile_pairs};
 use kernel_primitives::{Error, Result, SortKey, f16};
@@ -144,7 +146,7 @@ fn every_type_of_key_is_sorted_either_way() -> Result<()> {
     Ok(())
 }
 
-/// What fills the last tile comes after all keys, also if few of the bits are sort bits.
+/// What fills the last tile comes after all keys, also if few of the bits are sort bits. There are no keys of other bits.
 #[test]
 fn keys_of_own_types_come_before_what_fills_a_tile() -> Result<()> {
     let stream = stream()?;
@@ -157,6 +159,11 @@ fn keys_of_own_types_come_before_what_fills_a_tile() -> Result<()> {
         assert!(out.to_vec()?.iter().enumerate().all(|(i, key)| key.0 == (i >= len - lit)), "{len}");
         sort_keys(&stream, &from, &mut out, Greater)?;
         assert!(out.to_vec()?.iter().enumerate().all(|(i, key)| key.0 == (i < lit)), "{len} descending");
+        sort_by(&stream, &from, Less, &mut out)?;
+        assert!(out.to_vec()?.iter().enumerate().all(|(i, key)| key.0 == (i >= len - lit)), "{len} by the order");
+        let few = len.min(40);
+        top_k(&stream, &from, few, Less, out.slice_mut(..few)?)?;
+        assert!(out.slice(..few)?.to_vec()?.iter().enumerate().all(|(i, key)| key.0 == (i >= len - lit)), "{len}, top");
     }
     Ok(())
 }
