@@ -22,8 +22,8 @@ use crate::{Error, Result};
 /// `4 f32`.
 fn items<T>(len: usize) -> String {
     let name = type_name::<T>();
-    // The name of a generic type stays as it is.
-    let last = name.rsplit_once("::").filter(|_| !name.contains('<'));
+    // The names of generic types and of arrays stay as they are.
+    let last = name.rsplit_once("::").filter(|_| !name.contains(['<', '[']));
     format!("{len} {}", last.map_or(name, |(_, last)| last))
 }
 
@@ -277,12 +277,13 @@ impl Group {
     }
 
     /// Sends to member `to` and receives from member `from` at the same time, for example round a ring, or between neighbours. `to` and
-    /// `from` may be the same member, also the calling member. These members call `send_recv` too, or [`recv`](Self::recv) and
-    /// [`send`](Self::send).
+    /// `from` may be the same member. These members call `send_recv` too, or [`recv`](Self::recv) and [`send`](Self::send). If both are the
+    /// calling member, the call copies the input to the output.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Group`] if there is no such rank, and the errors of [`all_reduce`](Self::all_reduce).
+    /// Returns [`Error::Group`] if there is no such rank, or if only one of the two is the calling member. Returns [`Error::LengthMismatch`] if
+    /// both are the calling member and the lengths differ. Also returns the errors of [`all_reduce`](Self::all_reduce).
     pub fn send_recv<'a, 'b, T: Element>(
         &self,
         stream: &Stream,
@@ -293,6 +294,15 @@ impl Group {
     ) -> Result<()> {
         let (call, input, mut output) = ("`send_recv`", input.into(), output.into());
         self.check::<T>(call, stream, &[to, from], &between(&input, &output))?;
+        let rank = self.rank();
+        // Nobody else comes to the side on which the member meets itself.
+        if (to == rank) != (from == rank) {
+            let reason = format!("rank {rank} is to send to itself and to receive from itself, or neither");
+            return Err(Error::Group { call, member: Some(rank), reason });
+        }
+        if to == rank {
+            check_lengths(call, "the output", output.len(), "the input", input.len())?;
+        }
         let (route, len) = (Route::Exchange { to: Some(to), from: Some(from) }, output.len());
         let what = || [items::<T>(input.len()), items::<T>(len)];
         #[cfg(feature = "cuda")]
@@ -332,5 +342,17 @@ impl Group {
         }
         let reason = format!("rank {rank} sends to itself: use `send_recv`, or a copy on the device");
         Err(Error::Group { call, member: Some(rank), reason })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::items;
+
+    #[test]
+    fn names_of_elements_are_whole() {
+        assert_eq!([items::<f32>(4), items::<primitives_gpu::f16>(4)], ["4 f32", "4 f16"]);
+        let of_arrays = items::<[primitives_gpu::f16; 2]>(4);
+        assert!(of_arrays.starts_with("4 [") && of_arrays.ends_with("f16; 2]"), "{of_arrays}");
     }
 }

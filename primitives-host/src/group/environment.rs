@@ -48,6 +48,12 @@ fn wrong(variable: &'static str, value: &str, expected: impl Into<String>) -> Er
     Error::Environment { variable, value: value.into(), expected: expected.into() }
 }
 
+/// Whether a text is a host and a port from 1 on. The end of an IPv6 address is no port.
+pub(super) fn is_place(address: &str) -> bool {
+    let parts = address.rsplit_once(':').filter(|_| address.parse::<Ipv6Addr>().is_err());
+    parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0))
+}
+
 /// The environment variables of the process. A variable that is not set is empty.
 struct Variables<F>(F);
 
@@ -90,14 +96,8 @@ impl<F: Fn(&'static str) -> Result<String>> Variables<F> {
     /// Where the members meet.
     fn address(&self, is_in_step: bool) -> Result<String> {
         if let Some(address) = self.text(ADDRESS)? {
-            // The end of an IPv6 address is no port.
-            let parts = address.rsplit_once(':').filter(|_| address.parse::<Ipv6Addr>().is_err());
-            return match parts {
-                Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => Ok(address),
-                _ => {
-                    Err(wrong(ADDRESS, &address, "it is a host and a port, such as `node1:29500` or `[fe80::1]:29500`"))
-                }
-            };
+            let expected = "it is a host and a port, such as `node1:29500` or `[fe80::1]:29500`";
+            return if is_place(&address) { Ok(address) } else { Err(wrong(ADDRESS, &address, expected)) };
         }
         let missing = |variable| {
             let expected = format!("it is where the members meet, unless {ADDRESS} says that, such as `node1:29500`");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::environment;
+use super::environment::{self, is_place};
 use crate::device::{DEVICE_VARIABLE, Device, environment as variable};
 use crate::{Error, Result};
 
@@ -105,8 +105,10 @@ impl GroupOptions {
         if self.size > MOST {
             return refuse(format!("a group has at most {MOST} members, and not {}", self.size));
         }
-        if self.address.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>() == Ok(0)) {
-            return refuse(format!("{} has no port at which members can meet", self.address));
+        if !is_place(&self.address) {
+            let reason =
+                format!("{} is not a host and a port at which members can meet, such as `node1:29500`", self.address);
+            return refuse(reason);
         }
         if self.timeout.is_zero() {
             return refuse("a time-out of nothing is over before anybody can come".into());

@@ -241,6 +241,12 @@ fn a_mistake_of_one_member_leaves_the_group_as_it_is() {
             assert_failure(group.broadcast(&stream, &mut output, 2), Some(0), "there is no rank 2 in a group of 2");
             assert_failure(group.send(&stream, &input, 0), Some(0), "rank 0 sends to itself");
             assert_failure(group.recv(&stream, &mut output, 7), Some(0), "there is no rank 7");
+            for (to, from) in [(0, 1), (1, 0)] {
+                let half = group.send_recv(&stream, &input, to, &mut output, from);
+                assert_failure(half, Some(0), "rank 0 is to send to itself and to receive from itself, or neither");
+            }
+            let own = group.send_recv(&stream, &input, 0, &mut output, 0);
+            assert!(matches!(own, Err(Error::LengthMismatch { first_len: 5, second_len: 3, .. })), "{own:?}");
 
             let captured = stream.capture(|stream| group.barrier(stream)).map(drop);
             assert!(matches!(captured, Err(Error::Capture { .. })), "{captured:?}");
