@@ -261,14 +261,14 @@ impl Launch<'_> {
     fn count_conflicts(&self, addresses: &[u64], size: usize) {
         let words = (size / 4).max(1);
         for lanes in addresses.chunks(LANES / words) {
-            let mut banks: [Vec<u64>; LANES] = std::array::from_fn(|_| Vec::new());
+            let (mut known, mut len, mut of_bank) = ([0u64; LANES], 0, [0usize; LANES]);
             for word in lanes.iter().flat_map(|address| (0..words as u64).map(move |word| address / 4 + word)) {
-                let bank = &mut banks[word as usize % LANES];
-                if !bank.contains(&word) {
-                    bank.push(word);
+                let count = &mut of_bank[word as usize % LANES];
+                if *count == 0 || !known[..len].contains(&word) {
+                    (*count, known[len], len) = (*count + 1, word, len + 1);
                 }
             }
-            let most = banks.iter().map(Vec::len).max().unwrap_or(0);
+            let most = of_bank.into_iter().max().unwrap_or(0);
             self.machine.conflicts.set(self.machine.conflicts.get() + most.saturating_sub(1));
         }
     }
@@ -341,7 +341,12 @@ impl Launch<'_> {
                 cut(operands[0][from], 32)
             }),
             What::Compute(operation) => {
-                std::array::from_fn(|lane| operation(&operands.each_ref().map(|operand| operand[lane])))
+                // Loops over lanes are faster than functions of arrays, which are not inlined.
+                let ([a, b, c, d], mut results) = (&operands, [0; LANES]);
+                for (lane, result) in results.iter_mut().enumerate() {
+                    *result = operation(&[a[lane], b[lane], c[lane], d[lane]]);
+                }
+                results
             }
             What::Return | What::Branch | What::Barrier | What::WarpBarrier | What::Arrive | What::Meet => {
                 unreachable!("the warp's own")

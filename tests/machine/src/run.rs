@@ -158,11 +158,16 @@ impl Warp<'_> {
                 self.at = [NOWHERE; LANES];
                 return true;
             };
-            let here = self.at.map(|lane| lane == at);
-            let active: [bool; LANES] = std::array::from_fn(|lane| {
-                let holds = |(register, not): (usize, bool)| (self.registers[register][lane] != 0) != not;
-                here[lane] && instruction.guard.is_none_or(holds)
-            });
+            let mut here = [false; LANES];
+            for (here, lane) in here.iter_mut().zip(&self.at) {
+                *here = *lane == at;
+            }
+            let mut active = here;
+            if let Some((register, not)) = instruction.guard {
+                for (active, value) in active.iter_mut().zip(&self.registers[register]) {
+                    *active &= (*value != 0) != not;
+                }
+            }
             let together = || (0..LANES).all(|lane| here[lane] || self.at[lane] == NOWHERE);
             let mut next = at + 1;
             match &instruction.what {
