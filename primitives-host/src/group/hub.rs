@@ -6,9 +6,8 @@
 
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,12 +22,16 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// How long a hub whose group has failed tells this to members that still come.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// How many hubs of this process still listen after their group has failed.
-static LINGERING: AtomicUsize = AtomicUsize::new(0);
+/// The ports at which hubs of this process still listen after their group has failed.
+static LINGERING: Mutex<Vec<u16>> = Mutex::new(Vec::new());
 
-/// Whether a hub of this process still listens, for a short time, after its group has failed.
-pub(super) fn lingers() -> bool {
-    LINGERING.load(Ordering::Acquire) > 0
+fn lingering() -> MutexGuard<'static, Vec<u16>> {
+    LINGERING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a hub of this process still listens at a port, for a short time, after its group has failed.
+pub(super) fn lingers(port: u16) -> bool {
+    lingering().contains(&port)
 }
 
 /// How many silent connections there may be in addition to the members.
@@ -77,11 +80,15 @@ pub(super) fn serve(listeners: Vec<TcpListener>, size: usize, patience: Duration
                 joined.serve(&events);
             }
             Err(refused) => {
-                LINGERING.fetch_add(1, Ordering::Release);
+                let port =
+                    door.listeners.first().and_then(|listener| listener.local_addr().ok()).map_or(0, |at| at.port());
+                lingering().push(port);
                 refused.tell(&mut door, &events);
-                // The address must be free before the count says so.
+                // The address must be free before the list says so.
                 drop(door);
-                LINGERING.fetch_sub(1, Ordering::Release);
+                let mut lingering = lingering();
+                let own = lingering.iter().position(|&other| other == port);
+                lingering.swap_remove(own.expect("it was pushed"));
             }
         }
     };

@@ -83,7 +83,8 @@ impl Meeting<'_> {
     /// Starts the hub. If a hub of this process still has the address for a group that has failed, it waits.
     fn open_until(&self, until: Instant) -> io::Result<()> {
         loop {
-            let lingers = hub::lingers();
+            let port = self.address.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+            let lingers = port.is_some_and(hub::lingers);
             match self.open() {
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse && lingers && Instant::now() < until => {
                     thread::sleep(PAUSE);
