@@ -24,7 +24,7 @@
 //! output, the subject says so. If a drawn shape can be trivial, its inputs ask for the usual one.
 //!
 //! **Small and large.** `KERNEL_PRIMITIVES_NET_CASES` is the number of cases of each subject in `properties`. Most other tests have an
-//! eighth of that; `shared_memory` has a thirteenth, and `tuning` and `sanitize` have a fixed number. `KERNEL_PRIMITIVES_NET_SEED` draws
+//! eighth of that; `shared_memory` has a twentieth, and `tuning` and `sanitize` have a fixed number. `KERNEL_PRIMITIVES_NET_SEED` draws
 //! other cases. With `--nocapture`, a line such as `net: properties exclusive_scan<f32, Add> 1000 cases` says how many cases there were of
 //! each. On the emulator, most cases run unchecked, on one OS thread or on several in random order. Small cases run checked, too.
 //!

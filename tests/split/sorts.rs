@@ -232,9 +232,10 @@ fn a_result_may_be_split_in_another_way() -> Result<()> {
     let mut expected: Vec<(u32, u64)> = keys.iter().copied().zip(values.iter().copied()).collect();
     expected.sort();
     let (sorted, places): (Vec<u32>, Vec<u64>) = expected.into_iter().unzip();
-    for from in all_splits()? {
+    for (number, from) in all_splits()?.into_iter().enumerate() {
         let (x, v) = (SplitBuffer::from_slice(&from, &keys)?, SplitBuffer::from_slice(&from, &values)?);
-        for to in splits(2)?.into_iter().chain(splits(8)?) {
+        // Each split has every other one of the others.
+        for to in splits(2)?.into_iter().chain(splits(8)?).skip(number % 2).step_by(2) {
             let what = format!("{from:?} {to:?}");
             let (mut out, mut moved) = (SplitBuffer::uninit(&to, 5003)?, SplitBuffer::uninit(&to, 5003)?);
             split::sort_keys(&x, &mut out, Less)?;

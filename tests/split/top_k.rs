@@ -9,8 +9,12 @@ use crate::{all_splits, splits, values};
 
 #[test]
 fn the_first_few_of_all_devices() -> Result<()> {
-    for devices in all_splits()? {
-        for len in [0, 1, 2, 7, 9, 1000, 5000] {
+    for (number, devices) in all_splits()?.into_iter().enumerate() {
+        for (i, len) in [0, 1, 2, 7, 9, 1000, 5000].into_iter().enumerate() {
+            // Each split has one of the two largest numbers of items.
+            if len >= 1000 && (number + i) % 2 == 1 {
+                continue;
+            }
             let host = values(len);
             let x = SplitBuffer::from_slice(&devices, &host)?;
             let mut sorted = host;

@@ -66,12 +66,13 @@ const OWN: usize = 16;
 /// Two or three tiles in most sorting algorithms.
 const FEW_TILES: usize = 9000;
 
-/// Begins with few tiles in a usual shape, which run checked, and several tiles of the kernels of many items in the usual shapes, which do not
-/// unless more cases are asked for. The other cases have few tiles.
+/// Begins with few tiles in a usual shape, which run checked, and several tiles of the kernels of many items in one of the usual shapes, which do
+/// not unless more cases are asked for. The other cases have few tiles.
 fn of_some_tiles(n: u64, case: Case, lengths: &Lengths) -> Case {
+    let shape = (case.params % 2) as usize;
     let case = match n {
         0 => case.with_len(FEW_TILES, lengths).shaped(0),
-        1 | 2 => case.with_len(SEVERAL_TILES, lengths).shaped(n as usize - 1),
+        1 | 2 => case.with_len(SEVERAL_TILES, lengths).shaped(shape),
         _ => case.with_len(FEW_TILES, lengths),
     };
     Case { tuning: 0, mode: Mode::Plain, ..case }
@@ -79,7 +80,7 @@ fn of_some_tiles(n: u64, case: Case, lengths: &Lengths) -> Case {
 
 /// Tests calls on devices whose blocks have little shared memory.
 pub fn shared_memory(subjects: Vec<Subject>) {
-    drive("shared_memory", subjects, (cases() / 13).max(1), of_some_tiles, |_, subject, case| {
+    drive("shared_memory", subjects, (cases() / 20).max(1), of_some_tiles, |_, subject, case| {
         // These use the kernels of many items, although there are few items.
         let mut tuning = Tuning::of_capability(None);
         tuning.set(Parameter::ScanPipeline, None, 2)?;
