@@ -128,7 +128,9 @@ pub fn reduce_higher_dim<T, R, const NX: usize>(
         } else {
             while row < rows {
                 let from = from.row(row, inner);
-                let items = core::array::from_fn(|i| from.get(column + i * apart).unwrap_or(T::ZERO));
+                // The first column is inside. The reduction gets only items of the input.
+                let own = from.get(column).unwrap_or(T::ZERO);
+                let items = core::array::from_fn(|i| from.get(column + i * apart).unwrap_or(own));
                 take(&items, row);
                 row += dim.y as usize;
             }

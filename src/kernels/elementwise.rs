@@ -7,6 +7,13 @@ use kernel_primitives::io::{BroadcastConfig, IndexInt, read_data_bc};
 use kernel_primitives::prelude::*;
 use kernel_primitives::thread;
 
+/// Returns what fills the places of a tile that have no item: an item of the input, because functors get only such. A whole tile has none.
+#[inline(always)]
+fn padding<T: Element, const NX: usize>(cx: Block, tile: Tile<NX>, x: Global<T>, at: usize) -> T {
+    let is_partial = tile.len() < cx.block_threads() as usize * NX;
+    if is_partial { x.get(at).unwrap_or(T::ZERO) } else { T::ZERO }
+}
+
 /// Computes `out[i] = f(x[i])`. Each thread has `NX` consecutive items.
 ///
 /// All lengths are equal. Launch with [`Dims::for_items`](kernel_primitives::Dims::for_items)`(n).items_per_thread(NX)`. Any other shape is
@@ -40,7 +47,7 @@ where
     F: UnaryFn<T, Output = U> + KernelParam,
 {
     for tile in cx.tiles::<NX>(out.len()) {
-        let mut items = init::<T, NX>(T::ZERO);
+        let mut items = init::<T, NX>(padding(cx, tile, x, 0));
         read_data(cx, &mut items, x.tile(tile));
         write_data(cx, out.tile(tile), &thread::elementwise_unary(&items, f));
     }
@@ -87,8 +94,8 @@ pub fn map_binary<T, U, F, const NX: usize>(
     F: BinaryFn<T, Output = U> + KernelParam,
 {
     for tile in cx.tiles::<NX>(out.len()) {
-        let mut a = init::<T, NX>(T::ZERO);
-        let mut b = init::<T, NX>(T::ZERO);
+        let mut a = init::<T, NX>(padding(cx, tile, x, 0));
+        let mut b = init::<T, NX>(padding(cx, tile, y, 0));
         read_data(cx, &mut a, x.tile(tile));
         read_data(cx, &mut b, y.tile(tile));
         write_data(cx, out.tile(tile), &thread::elementwise_binary(&a, &b, f));
@@ -146,7 +153,8 @@ pub fn broadcast_binary<T, U, F, I, const NX: usize>(
 {
     let len = out.len();
     for tile in cx.tiles::<NX>(len) {
-        let (mut a, mut b) = (init::<T, NX>(T::ZERO), init::<T, NX>(T::ZERO));
+        let mut a = init::<T, NX>(padding(cx, tile, x, x_shape.index(0)));
+        let mut b = init::<T, NX>(padding(cx, tile, y, y_shape.index(0)));
         read_data_bc(cx, &mut a, x, tile.start(), &x_shape, len);
         read_data_bc(cx, &mut b, y, tile.start(), &y_shape, len);
         write_data(cx, out.tile(tile), &thread::elementwise_binary(&a, &b, f));
@@ -192,9 +200,9 @@ pub fn map_ternary<A, B, C, U, F, const NX: usize>(
     F: TernaryFn<A, B, C, Output = U> + KernelParam,
 {
     for tile in cx.tiles::<NX>(out.len()) {
-        let mut a = init::<A, NX>(A::ZERO);
-        let mut b = init::<B, NX>(B::ZERO);
-        let mut c = init::<C, NX>(C::ZERO);
+        let mut a = init::<A, NX>(padding(cx, tile, x, 0));
+        let mut b = init::<B, NX>(padding(cx, tile, y, 0));
+        let mut c = init::<C, NX>(padding(cx, tile, z, 0));
         read_data(cx, &mut a, x.tile(tile));
         read_data(cx, &mut b, y.tile(tile));
         read_data(cx, &mut c, z.tile(tile));
@@ -236,7 +244,7 @@ pub fn map_any<T, U, F, const ARITY: usize, const NX: usize>(
 {
     let len = out.len();
     for tile in cx.tiles::<NX>(len) {
-        let mut items = [[T::ZERO; NX]; ARITY];
+        let mut items: [[T; NX]; ARITY] = core::array::from_fn(|i| [padding(cx, tile, x, i * len); NX]);
         for (i, items) in items.iter_mut().enumerate() {
             read_data(cx, items, x.slice(i * len..(i + 1) * len).tile(tile));
         }

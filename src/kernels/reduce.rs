@@ -13,7 +13,8 @@ const BATCH: usize = 4;
 ///
 /// `f16` and `bf16` are converted to `f32` first, and the result is `f32`, too: `R` reduces the accumulation type, and `out` has it. `out`
 /// has one element for each block. The order of combination depends only on the grid and the block, so the same launch gives the same bits
-/// again. A thread first combines its items of all tiles. So `op` must be commutative if a block visits several tiles.
+/// again. A thread first combines its items of all tiles. So `op` must be commutative if a block visits several tiles. If `x` is empty, each
+/// result is that of no items, see [`Reducer::of_none`].
 ///
 /// ```
 /// use kernel_primitives::functor::Add;
@@ -46,7 +47,7 @@ pub fn block_reduce<T, R, const NX: usize>(
     T: Accumulate,
     R: Reducer<T::Accum> + KernelParam,
 {
-    let mut total = op.identity();
+    let (none, mut total) = (op.of_none(), op.identity());
     for tile in cx.tiles::<NX>(x.len()) {
         let mut items = init::<T, NX>(T::ZERO);
         read_data(cx, &mut items, x.tile(tile));
@@ -58,7 +59,7 @@ pub fn block_reduce<T, R, const NX: usize>(
         }
     }
     let total = kernel_primitives::block::block_reduce(cx, &mut shared, total, op);
-    out.store(total);
+    out.store(if x.is_empty() { none } else { total });
 }
 
 /// Reduces each row of a matrix. `out[r]` is the reduction of `x[r]`, where the index of an element is its column.

@@ -12,9 +12,7 @@ pub const DIFFERENCE_VECTORS: usize = 4;
 
 /// The kernel of [`algorithms::adjacent_difference`](kernel_primitives::algorithms::adjacent_difference): `out[i] = f(x[i], x[i - 1])`, and
 /// `out[0] = x[0]`. Each warp computes [`warp_items`] items.
-///
-/// Anyone may launch it: its result is right for any arguments.
-#[kernel(max_threads(1024), one_dimensional, min_blocks(1))]
+#[kernel(launch(pub(crate)), max_threads(1024), one_dimensional, min_blocks(1))]
 pub fn difference_tiles<S, F>(cx: Block, x: Input<S>, mut out: GlobalMut<S::Item>, f: F)
 where
     S: Source<Item: Element>,

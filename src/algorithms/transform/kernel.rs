@@ -21,9 +21,7 @@ pub const fn transform_vectors<S: Source>() -> usize {
 
 /// The kernel of [`algorithms::transform`](kernel_primitives::algorithms::transform): `out[i] = f(x[i])`. Each warp transforms
 /// [`warp_items`](kernel_primitives::kernels::device::warp_items) items. Blocks have any number of threads, along one dimension.
-///
-/// Anyone may launch it: its result is right for any arguments.
-#[kernel(max_threads(1024), one_dimensional, min_blocks(1))]
+#[kernel(launch(pub(crate)), max_threads(1024), one_dimensional, min_blocks(1))]
 pub fn transform_tiles<S, F, O>(cx: Block, x: Input<S>, mut out: Output<O>, f: F)
 where
     S: Source,
@@ -105,9 +103,7 @@ pub const SCATTER_ITEMS: usize = 8;
 
 /// The kernel of [`algorithms::scatter`](kernel_primitives::algorithms::scatter): `out[at[i]] = x[i]`. Each warp scatters
 /// [`warp_items`](kernel_primitives::kernels::device::warp_items) items. Blocks have any number of threads, along one dimension. A place outside is a fault.
-///
-/// Anyone may launch it: its result is right for any arguments.
-#[kernel(max_threads(1024), one_dimensional, min_blocks(1))]
+#[kernel(launch(pub(crate)), max_threads(1024), one_dimensional, min_blocks(1))]
 pub fn scatter_tiles<S, I>(cx: Block, x: Input<S>, at: Input<I>, mut out: GlobalMut<S::Item>)
 where
     S: Source<Item: Element>,

@@ -2,16 +2,17 @@
 
 use kernel_primitives::block::Each;
 use kernel_primitives::functor::{
-    Add, BinaryFn, BitAnd, BitOr, BitXor, ByIndex, Comparator, DivideBy, Fold, Greater, LessThan, LogicalAnd,
-    LogicalOr, LogicalXor, Max, Min, Mul, MulAdd, Neg, Reducer, Relu, Select, Square, Sub,
+    Add, BinaryFn, BitAnd, BitOr, BitXor, ByIndex, Comparator, Div, DivideBy, Fold, Greater, LessThan, LogicalAnd,
+    LogicalOr, LogicalXor, Max, Min, Mul, MulAdd, Neg, Reciprocal, Reducer, Relu, Select, Square, Sub,
 };
-use kernel_primitives::kernels::{map_any, map_binary, map_ternary, map_unary};
+use kernel_primitives::io::BroadcastConfig;
+use kernel_primitives::kernels::{broadcast_binary, map_any, map_binary, map_ternary, map_unary, reduce_higher_dim};
 use kernel_primitives::{Arithmetic, Buffer, Complex, Device, Result, Stream, UnaryFn, bf16, f16};
 use proptest::collection;
 use proptest::prelude::any;
 
 use crate::kernels::columns::*;
-use crate::kernels::functor::Affine;
+use crate::kernels::functor::{Affine, Quotients};
 use crate::support::{Arbitrary, Random, cases, holds, round_to_half, stream, values};
 
 mod columns;
@@ -430,4 +431,37 @@ fn of_equal_values_the_smaller_index_comes_first_and_none_before_itself() {
     ] {
         assert_eq!(order.before((a, i), (b, j)), before, "({a}, {i}) and ({b}, {j})");
     }
+}
+
+/// A division by what fills the last tile would be a fault.
+#[test]
+fn functors_get_only_items_of_the_input_sanitize() -> Result<()> {
+    let stream = stream()?;
+    for len in [1, 3, 127, 257, 1000] {
+        let x: Vec<i32> = (0..len).map(|i| 1000 - i).collect();
+        let y: Vec<i32> = (0..len).map(|i| 1 + i % 7).collect();
+        let (a, b) = (stream.buffer_from(&x)?, stream.buffer_from(&y)?);
+        let mut out = stream.buffer_zeroed::<i32>(x.len())?;
+        let assert = |out: &Buffer<i32>, expected: &dyn Fn(usize) -> i32, what: &str| -> Result<()> {
+            assert!(out.to_vec()?.into_iter().eq((0..x.len()).map(expected)), "{what} of {len}");
+            Ok(())
+        };
+        map_unary::<i32, i32, Reciprocal, 4>::launch(&stream, (2, 65), &b, &mut out, Reciprocal)?;
+        assert(&out, &|i| 1 / y[i], "map_unary")?;
+        map_binary::<i32, i32, Div, 4>::launch(&stream, (2, 65), &a, &b, &mut out, Div)?;
+        assert(&out, &|i| x[i] / y[i], "map_binary")?;
+        let whole = BroadcastConfig::new(&[x.len()], &[x.len()]).expect("a shape");
+        broadcast_binary::<i32, i32, Div, u32, 4>::launch(&stream, (2, 65), &a, whole, &b, whole, &mut out, Div)?;
+        assert(&out, &|i| x[i] / y[i], "broadcast_binary")?;
+        map_ternary::<i32, i32, i32, i32, Quotients, 4>::launch(&stream, (2, 65), &b, &b, &a, &mut out, Quotients)?;
+        assert(&out, &|i| 5040 / y[i] / y[i] / x[i], "map_ternary")?;
+        let both = stream.buffer_from(&[&y[..], &x[..]].concat())?;
+        map_any::<i32, i32, Quotients, 2, 4>::launch(&stream, (2, 65), &both, &mut out, Quotients)?;
+        assert(&out, &|i| 5040 / y[i] / x[i], "map_any")?;
+    }
+    // Three rows of five columns. The last thread of a row has places for more.
+    let (x, mut out) = (stream.buffer_from(&(1..=15).collect::<Vec<i32>>())?, stream.buffer_zeroed::<i32>(5)?);
+    reduce_higher_dim::<i32, Quotients, 4>::launch(&stream, (1, (2, 2)), 1, 3, 5, &x, &mut out, Quotients)?;
+    assert!(out.to_vec()?.into_iter().eq((1..6).map(|c| 5040 / c + 5040 / (5 + c) + 5040 / (10 + c))));
+    Ok(())
 }

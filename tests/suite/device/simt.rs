@@ -441,3 +441,13 @@ fn parameters_of_every_size_arrive() -> Result<()> {
     let _ = bf16::ZERO;
     Ok(())
 }
+
+#[test]
+fn an_array_that_becomes_a_storage_has_a_barrier_between_sanitize() -> Result<()> {
+    let stream = stream()?;
+    let x: Vec<u32> = (0..64).collect();
+    let mut out = stream.buffer_zeroed::<u32>(64)?;
+    kernels::rotate_twice::launch(&stream, Dims::new(1, 64).shared_bytes(256), &stream.buffer_from(&x)?, &mut out)?;
+    assert!(out.to_vec()?.into_iter().eq((0..64).map(|i| (i + 2) % 64)));
+    Ok(())
+}

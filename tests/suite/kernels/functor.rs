@@ -1,6 +1,6 @@
 //! Functors of a user, and the library's kernels compiled for them.
 
-use kernel_primitives::functor::{Cast, Fold, LessThan, Neg, Select, Square, Sub};
+use kernel_primitives::functor::{Cast, Div, Fold, LessThan, Neg, Reciprocal, Select, Square, Sub};
 use kernel_primitives::kernels;
 use kernel_primitives::prelude::*;
 
@@ -20,7 +20,59 @@ impl UnaryFn<f32> for Affine {
     }
 }
 
+/// Divides a number by other numbers. A division by 0 is a fault.
+#[derive(Clone, Copy, KernelParam)]
+pub struct Quotients;
+
+impl Quotients {
+    const OF: i32 = 5040;
+}
+
+impl NaryFn<i32, 2> for Quotients {
+    type Output = i32;
+    #[inline(always)]
+    fn apply(&self, items: [i32; 2]) -> i32 {
+        Div.apply(Div.apply(Self::OF, items[0]), items[1])
+    }
+}
+
+impl TernaryFn<i32, i32, i32> for Quotients {
+    type Output = i32;
+    #[inline(always)]
+    fn apply(&self, a: i32, b: i32, c: i32) -> i32 {
+        Div.apply(NaryFn::apply(self, [a, b]), c)
+    }
+}
+
+/// The sum of the quotients.
+impl Reduction<i32> for Quotients {
+    type Accum = i32;
+    type Output = i32;
+    #[inline(always)]
+    fn identity(&self) -> i32 {
+        0
+    }
+    #[inline(always)]
+    fn pre(&self, item: i32, _: u64) -> i32 {
+        Div.apply(Self::OF, item)
+    }
+    #[inline(always)]
+    fn combine(&self, a: i32, b: i32) -> i32 {
+        a + b
+    }
+    #[inline(always)]
+    fn post(&self, total: i32, _: u64) -> i32 {
+        total
+    }
+}
+
 instantiate!(
+    kernels::map_unary::<i32, i32, Reciprocal, 4>,
+    kernels::map_binary::<i32, i32, Div, 4>,
+    kernels::broadcast_binary::<i32, i32, Div, u32, 4>,
+    kernels::map_ternary::<i32, i32, i32, i32, Quotients, 4>,
+    kernels::map_any::<i32, i32, Quotients, 2, 4>,
+    kernels::reduce_higher_dim::<i32, Quotients, 4>,
     kernels::map_unary::<f32, f32, Affine, 4>,
     kernels::map_unary::<f32, f32, Affine, 1>,
     kernels::map_unary::<f16, f32, Cast<f32>, 8>,

@@ -318,3 +318,17 @@ pub fn parameters(
     let sum = h.apply(sum, e.a as f64 + e.b as f64 + e.c as f64);
     out.store(h.apply(sum, f as f64 + g.to_f32() as f64));
 }
+
+/// Rotates `x` by two places in one block of 64 threads: by one in an array, and by one in the same memory as a storage.
+#[kernel(threads(64))]
+pub fn rotate_twice(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>, mut rest: SharedSlice<u32>) {
+    let rank = cx.thread_rank() as usize;
+    rest.set(rank, x[rank]);
+    cx.barrier();
+    let next = rest.get((rank + 1) % 64);
+    let mut storage = rest.storage::<RotateStorage<u32, 64>>();
+    let after_next = block_rotate(cx, &mut storage, next, 1);
+    for i in cx.items(64) {
+        out.set(i, after_next);
+    }
+}

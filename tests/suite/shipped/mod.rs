@@ -179,3 +179,19 @@ fn a_reduction_of_nan_is_nan() -> Result<()> {
     assert!(out.to_vec()?[0].is_nan());
     Ok(())
 }
+
+#[test]
+fn a_sum_of_no_items_is_positive_zero() -> Result<()> {
+    let stream = stream()?;
+    let (x, mut parts) = (stream.buffer_zeroed::<f32>(0)?, stream.buffer_from(&[1.0f32; 3])?);
+    let mut total = stream.buffer_from(&[1.0f32])?;
+    block_reduce::<f32, Add, 4>::launch(&stream, (3, 64), &x, &mut parts, Add)?;
+    block_reduce::<f32, Add, 4>::launch(&stream, (1, 64), &parts, &mut total, Add)?;
+    assert_eq!(total.to_vec()?[0].to_bits(), 0);
+    // Of items that are -0, the sum is -0, also where some blocks have no item.
+    let x = stream.buffer_from(&[-0.0f32; 5])?;
+    block_reduce::<f32, Add, 4>::launch(&stream, (3, 64), &x, &mut parts, Add)?;
+    block_reduce::<f32, Add, 4>::launch(&stream, (1, 64), &parts, &mut total, Add)?;
+    assert_eq!(total.to_vec()?[0].to_bits(), 1 << 31);
+    Ok(())
+}

@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 use core::mem::{align_of, size_of};
 
 use super::array::SharedArray;
-use super::{Shared, SharedStorage, arena};
+use super::{Shared, SharedStorage, StorageAccess, USED, arena};
 use crate::element::Element;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::simt::emulated::{AccessKind, Space};
@@ -91,13 +91,16 @@ impl<'k, T: Element> SharedSlice<'k, T> {
     }
 
     /// All of it as one storage, for a kernel whose launch says how much it needs. If there is less memory than that, it is a fault.
+    /// Threads may have used the elements before. So the first collective on the storage begins with a barrier.
     #[inline(always)]
     #[track_caller]
     pub fn storage<S: SharedStorage>(self) -> Shared<'k, S> {
         const { assert!(S::ALIGN <= 16, "shared memory is aligned to 16 bytes at most") };
+        const { assert!(!matches!(S::ACCESS, StorageAccess::Alone), "this storage shares its memory with no other use") };
         self.cx.require_at_most(S::BYTES, self.len * size_of::<T>());
         // SAFETY: so many bytes, aligned to 16, which are this view's.
-        unsafe { Shared::at_address(self.cx, self.address.cast()) }
+        let storage = unsafe { Shared::at_address(self.cx, self.address.cast()) };
+        Shared { last: USED, ..storage }
     }
 
     /// All of it as an array, for collectives.
