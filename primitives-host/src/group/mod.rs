@@ -115,8 +115,8 @@ impl Group {
     ///
     /// Returns [`Error::Group`] if the rank is not less than the size, if the address is not a host and a port, or if rank 0 cannot listen
     /// there. Within the time-out, all members that have come get the error if a member does not come, if two members have the same rank or
-    /// the same GPU, or if the sizes differ. A member that does not find rank 0 gets the error after its time-out. On GPUs, the error also means that a member cannot
-    /// open NCCL, or that NCCL does not connect the members.
+    /// the same GPU, or if the sizes differ. A member that does not find rank 0 gets the error after its time-out. On GPUs, the error also
+    /// means that a member cannot open NCCL, or that NCCL does not connect the members.
     pub fn new(device: &Device, options: &GroupOptions) -> Result<Self> {
         let call = "`Group::new`";
         options.check(call)?;

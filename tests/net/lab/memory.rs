@@ -66,8 +66,8 @@ const OWN: usize = 16;
 /// Two or three tiles in most sorting algorithms.
 const FEW_TILES: usize = 9000;
 
-/// Begins with few tiles in a usual shape, which run checked, and several tiles of the kernels of many items in one of the usual shapes, which do
-/// not unless more cases are asked for. The other cases have few tiles.
+/// Begins with few tiles in a usual shape, which run checked, and several tiles of the kernels of many items in one of the usual shapes. These
+/// do not run checked unless more cases are asked for. The other cases have few tiles.
 fn of_some_tiles(n: u64, case: Case, lengths: &Lengths) -> Case {
     let shape = (case.params % 2) as usize;
     let case = match n {
