@@ -390,16 +390,20 @@ impl Drop for RawStream {
         }
         // What runs reports to the control; and a stream of somebody else's may be gone when this returns. A stream that is
         // captured runs nothing and cannot be waited for; as what it has queued before may run still, its control is not used again.
-        let lost = free && matches!(control.take(&self.context, self.raw), Err(Error::ContextLost { .. }));
-        // SAFETY: the stream is alive; one of this library's or an owned one is destroyed once.
-        let synchronized = unsafe {
-            let synchronized = free && sys::cuStreamSynchronize(self.raw) == CUresult::CUDA_SUCCESS;
-            if !matches!(self.adopted, Some(Adopted::Kept { .. })) {
-                sys::cuStreamDestroy_v2(self.raw);
-            }
-            synchronized
+        let waited = if free {
+            // SAFETY: the stream is alive.
+            unsafe { call!(self.context, cuStreamSynchronize(self.raw)) }
+        } else {
+            Ok(())
         };
-        if synchronized && !lost {
+        let (synchronized, lost) = (free && waited.is_ok(), matches!(waited, Err(Error::ContextLost { .. })));
+        // No kernel faults any more. A control whose fault cannot be taken is not used again.
+        let is_clean = synchronized && matches!(control.take(&self.context, self.raw), Ok(()) | Err(Error::Fault(_)));
+        if !matches!(self.adopted, Some(Adopted::Kept { .. })) {
+            // SAFETY: one of this library's or an owned one is destroyed once.
+            unsafe { sys::cuStreamDestroy_v2(self.raw) };
+        }
+        if is_clean {
             self.context.faults.give_back(control);
         } else {
             self.context.has_unfinished.store(true, Ordering::Relaxed);

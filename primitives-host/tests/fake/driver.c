@@ -8,6 +8,7 @@
 typedef struct stream {
     int number, captured, busy;
     void *context;
+    uint64_t *faulting; /* Where a kernel in its queue reports a fault. */
 } stream;
 typedef struct event {
     int number, captured;
@@ -25,7 +26,7 @@ static int default_pool, own_pool, context, second_context, made_context, other_
 static int devices = 1, peer_access = 1, refused = -1, full = -1, allocated;
 static __thread void *current;
 static uint32_t number_of_kernel;
-static int next_fill, next_copy, next_wait, next_pool, first_held_event = 1 << 30, driver_version = 12080;
+static int next_fill, next_copy, next_wait, next_pool, next_fault, first_held_event = 1 << 30, driver_version = 12080;
 static int own_shared, most_threads = 1024;
 static __thread int contexts_on_stack;
 
@@ -195,6 +196,9 @@ int cuStreamSynchronize(stream *s) {
     NOTE("synchronize s%d\n", of(s)->number);
     busy_streams -= of(s)->busy;
     of(s)->busy = 0;
+    if (of(s)->faulting)
+        *(uint32_t *)of(s)->faulting[0] = *(uint32_t *)of(s)->faulting[1] = 1;
+    of(s)->faulting = NULL;
     return 0;
 }
 int cuStreamIsCapturing(stream *s, int *status) { return *status = of(s)->captured, 0; }
@@ -314,10 +318,17 @@ int cuFuncSetAttribute(void *f, int attribute, int value) {
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *f, int threads, size_t shared) {
     return *blocks = shared + own_shared > 232448 ? 0 : 2048 / threads, f != &function;
 }
+/* A kernel without arguments has the address of its control: the addresses of the flag and of the record. */
+static void report_to(stream *s, void **parameters) {
+    if (next_fault)
+        of(s)->faulting = *(uint64_t **)parameters[0];
+    next_fault = 0;
+}
 int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, stream *s, void **parameters, void **extra) {
-    (void)gx, (void)gy, (void)gz, (void)by, (void)bz, (void)shared, (void)parameters, (void)extra;
+    (void)gx, (void)gy, (void)gz, (void)by, (void)bz, (void)shared, (void)extra;
     NOTE("launch s%d\n", of(s)->number);
+    report_to(s, parameters);
     return f != &function || bx > (unsigned)most_threads;
 }
 /* As `cuda.h` has them. */
@@ -331,9 +342,10 @@ typedef struct {
     unsigned count;
 } configuration;
 int cuLaunchKernelEx(const configuration *c, void *f, void **parameters, void **extra) {
-    (void)parameters, (void)extra;
+    (void)extra;
     if (c->count != 1 || c->attributes->id != 6 || c->attributes->allowed != 1) return 1;
     NOTE("launch s%d, overlapping\n", of(c->stream)->number);
+    report_to(c->stream, parameters);
     return f != &function;
 }
 
@@ -400,6 +412,8 @@ void fake_hold_copies(int hold) { hold_copies = hold; }
 void fake_next_fill(int code) { next_fill = code; }
 void fake_next_copy(int code) { next_copy = code; }
 void fake_next_wait(int code) { next_wait = code; }
+/* The next kernel faults when its stream is waited for. */
+void fake_next_fault(int yes) { next_fault = yes; }
 void fake_version(int version) { driver_version = version; }
 void fake_next_pool(int code) { next_pool = code; }
 /* The shared memory that kernels which are loaded from now on have themselves, and the most threads of their blocks. */

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use primitives_host::{Device, Result};
+use primitives_host::{Device, Result, Stream};
 
 use crate::fake::fake;
 use crate::support::{KERNEL, OTHER, launch};
@@ -34,6 +34,25 @@ fn a_device_goes_after_the_work_of_its_streams() -> Result<()> {
     drop((one, x, device, two));
     assert_eq!(fake.log().last().map(String::as_str), Some("release"));
     // The driver takes it for a mistake to free, before that, what a kernel reports faults to.
+    fake.no_mistakes();
+    Ok(())
+}
+
+/// A fault that nobody has asked for goes with its stream, also if the kernel faults after the drop has begun.
+#[test]
+fn a_fault_of_a_stream_that_is_dropped_is_not_one_of_the_next_stream() -> Result<()> {
+    let (fake, _turn) = fake();
+    let device = Device::gpu()?;
+    let raw = fake.raw_stream();
+    // SAFETY: the driver keeps its streams; it is adopted once at a time.
+    let adopt = || unsafe { Stream::from_raw_borrowed(&device, raw) };
+    let first = adopt()?;
+    fake.set("fake_next_fault", 1);
+    launch(&first, &KERNEL, &[], &mut [])?;
+    drop(first);
+    let second = adopt()?;
+    launch(&second, &KERNEL, &[], &mut [])?;
+    second.synchronize()?;
     fake.no_mistakes();
     Ok(())
 }
