@@ -343,7 +343,7 @@ impl Device {
     }
 
     /// Allocates page-locked host memory for `len` elements, all zero. Copies between it and a GPU run at the full speed of the bus. On the
-    /// emulator, it is ordinary memory.
+    /// emulator, it is ordinary memory. Elements have an alignment of at most 256 bytes, as in a buffer.
     ///
     /// # Errors
     ///

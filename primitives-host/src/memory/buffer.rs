@@ -137,6 +137,7 @@ impl<T: Element> Buffer<T> {
     unsafe fn adopt(stream: &Stream, address: u64, len: usize, owner: Owner) -> Result<Self> {
         // Evaluates what a generic element asserts about its padding.
         const { _ = T::ANY_BITS };
+        const { assert!(align_of::<T>() <= ALIGN, "device memory is aligned to 256 bytes, and elements to more") };
         let refuse = |reason: &str| Err(Error::Adoption { what: "memory", reason: reason.into() });
         let Some(bytes) = len.checked_mul(size_of::<T>()) else { return refuse("it is more than can be addressed") };
         if stream.is_capturing() {

@@ -6,7 +6,7 @@ use crate::Result;
 #[cfg(feature = "cuda")]
 use crate::cuda;
 use crate::device::{Backend, Device};
-use crate::memory::zeroed_vec;
+use crate::memory::{ALIGN, zeroed_vec};
 use primitives_gpu::Element;
 
 /// Page-locked host memory, from [`Device::pinned`]: a slice of elements. A GPU copies from it and to it at the full speed of the bus.
@@ -20,6 +20,7 @@ enum Storage<T> {
 
 impl<T: Element> PinnedBuffer<T> {
     pub(crate) fn zeroed(device: &Device, len: usize) -> Result<Self> {
+        const { assert!(align_of::<T>() <= ALIGN, "page-locked memory is aligned to 256 bytes, and elements to more") };
         Ok(Self(match &device.backend {
             Backend::Emulator(_) => Storage::Ordinary(zeroed_vec(len)?),
             #[cfg(feature = "cuda")]
