@@ -12,7 +12,7 @@ use primitives_gpu::element::ConvertTo;
 use primitives_gpu::io::IndexInt;
 use primitives_gpu::view::LaunchBounds;
 use primitives_host::storage::{self, Storage};
-use primitives_host::{Dims, Error, KernelInfo, Result};
+use primitives_host::{Device, Dims, Error, KernelInfo, Result};
 
 use super::dtype::{ToWord, with_type};
 use super::evaluate::Reduced;
@@ -54,7 +54,14 @@ static KERNELS: RwLock<FastMap<u64, Vec<Cached>>> = RwLock::new(FastMap::with_ha
 
 /// Returns the kernel of a program for one layout of operands. Its text and its loaded code are kept, because most expressions are computed
 /// again.
-fn kernel(program: &Program, form: &KernelForm, arch: u32, name: &dyn Fn() -> String) -> Result<&'static KernelInfo> {
+fn kernel(
+    program: &Program,
+    form: &KernelForm,
+    device: &Device,
+    name: &dyn Fn() -> String,
+) -> Result<&'static KernelInfo> {
+    let (major, minor) = device.compute_capability().unwrap_or((0, 0));
+    let arch = 10 * major + minor;
     let hash = BuildHasherDefault::<FastHasher>::default().hash_one((arch, program, form));
     let find = |kernels: &FastMap<u64, Vec<Cached>>| {
         let all = kernels.get(&hash)?;
@@ -64,7 +71,13 @@ fn kernel(program: &Program, form: &KernelForm, arch: u32, name: &dyn Fn() -> St
     if let Some(info) = find(&KERNELS.read().unwrap_or_else(PoisonError::into_inner)) {
         return Ok(info);
     }
-    let text = form.text(program, arch)?;
+    let text = form.text(program, arch).map_err(|error| match error {
+        // All kernels of expressions have one entry.
+        Error::LaunchLimit { what, asked, limit, .. } => {
+            Error::LaunchLimit { kernel: name(), device: device.to_string(), what, asked, limit }
+        }
+        error => error,
+    })?;
     let mut kernels = KERNELS.write().unwrap_or_else(PoisonError::into_inner);
     if let Some(info) = find(&kernels) {
         return Ok(info);
@@ -156,9 +169,8 @@ impl<'a> Operands<'a> {
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "there is no GPU"))]
     pub(crate) fn ready(&self, name: &dyn Fn() -> String) -> Result<Ready> {
         let device = self.targets[0].stream.device();
-        let (major, minor) = device.compute_capability().unwrap_or((0, 0));
         let variant = self.variant();
-        let info = kernel(&self.lowered.program, &KernelForm::Once(variant.clone()), 10 * major + minor, name)?;
+        let info = kernel(&self.lowered.program, &KernelForm::Once(variant.clone()), device, name)?;
         let count = self.count(&variant);
         let blocks = self.extent("the number of blocks", self.blocks(&variant, count), name)?;
         let dims = Dims::new(blocks, variant.threads() as u32);
@@ -312,8 +324,7 @@ pub(crate) struct StepsLaunch<'a> {
 pub(crate) fn launch_steps(launch: StepsLaunch<'_>, name: &str) -> Result<()> {
     let StepsLaunch { program, form, target, reads, words, blocks } = launch;
     let device = target.stream.device();
-    let (major, minor) = device.compute_capability().unwrap_or((0, 0));
-    let info = kernel(program, &KernelForm::Steps(form.clone()), 10 * major + minor, &|| name.into())?;
+    let info = kernel(program, &KernelForm::Steps(form.clone()), device, &|| name.into())?;
     let blocks = u32::try_from(blocks).map_err(|_| Error::LaunchLimit {
         kernel: name.into(),
         device: device.to_string(),
@@ -340,10 +351,9 @@ pub(crate) fn reduce(
 ) -> Result<()> {
     let targets = [target];
     let operands = Operands::new(&targets, lowered, &reduced.nest);
-    let device = target.stream.device().properties();
-    let mut fold = operands.fold(reduced, device.multiprocessors as usize);
-    let (major, minor) = device.compute_capability.unwrap_or((0, 0));
-    let info = kernel(&lowered.program, &KernelForm::Once(fold.variant.clone()), 10 * major + minor, name)?;
+    let device = target.stream.device();
+    let mut fold = operands.fold(reduced, device.properties().multiprocessors as usize);
+    let info = kernel(&lowered.program, &KernelForm::Once(fold.variant.clone()), device, name)?;
     let folding = fold.variant.fold.expect("it folds");
     if folding.split {
         let at_once = storage::blocks_at_once(&target.stream, info, THREADS as u32)?;

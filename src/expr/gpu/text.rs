@@ -2,13 +2,13 @@
 
 use std::panic::Location;
 
-use primitives_host::{Device, Result};
+use primitives_host::{Device, Error, Result};
 
 use super::{KernelForm, Operands};
-use crate::expr::Tensor;
 use crate::expr::describe::form;
 use crate::expr::evaluate::prepare;
 use crate::expr::program::lower;
+use crate::expr::{Operand, Tensor};
 
 /// The text of a kernel, and its launch arguments.
 pub(crate) struct KernelText {
@@ -49,5 +49,19 @@ fn a_kernel_has_no_scalars_in_its_name() -> Result<()> {
         Ok(Operands::new(&targets, &lowered, &nest).ready(&|| form(&[&root]))?.info.name())
     };
     assert_eq!([named(1234)?, named(5678)?], ["x0 * s"; 2]);
+    Ok(())
+}
+
+/// All expressions have one entry, so the error has the name of the expression.
+#[test]
+fn parameters_that_do_not_fit_are_those_of_an_expression() -> Result<()> {
+    let stream = Device::emulator().stream()?;
+    let x = Tensor::<f64>::zeros(&stream, 3)?;
+    let root = (0..600).fold(x.clone().expr(), |sum, i| sum + f64::from(i)).node;
+    let (lowered, targets) = (lower([&root]), [&x.view]);
+    let nest = prepare(Location::caller(), &targets, &lowered, &|| vec![&root])?;
+    let made = Operands::new(&targets, &lowered, &nest).ready(&|| form(&[&root])).map(drop);
+    let Err(Error::LaunchLimit { kernel, device, asked: 4824, .. }) = made else { panic!("{made:?}") };
+    assert_eq!((kernel, device), (form(&[&root]), stream.device().to_string()));
     Ok(())
 }
