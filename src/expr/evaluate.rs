@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::panic::Location;
 use std::sync::Arc;
 
-use primitives_host::storage::{HostPass, StorageUse, host_fault, run_on_host, run_passes_on_host};
+use primitives_host::storage::{HostPass, Storage, StorageUse, host_fault, run_on_host, run_passes_on_host};
 use primitives_host::{Error, ExpressionError, ExpressionErrorKind, Result, Stream};
 
 use super::cpu::fold::FoldJob;
@@ -194,13 +194,13 @@ pub(crate) fn reduce(
     if target.stream.device().is_gpu() {
         return super::gpu::reduce(target, &lowered, &reduced, &text);
     }
-    let inputs = memories(&lowered, 1);
+    let (inputs, gathered) = (memories(&lowered, 1), gathered(&lowered));
     let result =
         Memory { address: target.storage.address(), size: target.dtype.size(), placement: Placement::Nested(0) };
     let uses = uses(&[target], &lowered.inputs, &lowered.program);
     let program = std::mem::take(&mut lowered.program);
     let Reduced { nest, ranks, spec } = reduced;
-    let job = Job { program, nest, results: Vec::new(), inputs, scalars: lowered.scalars };
+    let job = Job { program, nest, results: Vec::new(), inputs, gathered, scalars: lowered.scalars };
     let job = FoldJob { job, ranks, spec, result };
     let kernel = text();
     // SAFETY: the job accesses elements of the views, which are inside their memories. It writes elements of the targets, with values of
@@ -328,6 +328,12 @@ fn uses<'a>(targets: &[&'a Arc<View>], inputs: &'a [Arc<View>], program: &Progra
     written.chain(read).map(|(view, write, parts)| storage_use(view, write, parts)).collect()
 }
 
+/// Returns the memories of the inputs that are gathered.
+fn gathered(lowered: &Lowered) -> Vec<Option<Storage>> {
+    let inputs = lowered.program.inputs.iter().zip(&lowered.inputs);
+    inputs.map(|(input, view)| input.gathered.then(|| Storage::clone(&view.storage))).collect()
+}
+
 fn storage_use(view: &Arc<View>, write: bool, parts: Vec<Layout>) -> StorageUse<'_> {
     let size = view.dtype.size();
     let ranges = move |each: &mut dyn FnMut(Range<usize>)| parts.iter().for_each(|part| byte_ranges(part, size, each));
@@ -353,10 +359,10 @@ impl<'a> CpuPass<'a> {
             placement: Placement::Nested(i),
         };
         let results = targets.iter().enumerate().map(result).collect();
-        let inputs = memories(lowered, targets.len());
+        let (inputs, gathered) = (memories(lowered, targets.len()), gathered(lowered));
         let uses = uses(targets, &lowered.inputs, &lowered.program);
         let (program, nest, scalars) = (lowered.program.clone(), nest.clone(), lowered.scalars.clone());
-        let job = Job { program, nest, results, inputs, scalars };
+        let job = Job { program, nest, results, inputs, gathered, scalars };
         let name = name.to_owned();
         let body = move || job.run().map_err(|diagnosis| host_fault(&name, place, diagnosis));
         Self(HostPass { uses, body: Box::new(body) })

@@ -134,13 +134,13 @@ impl Program {
     }
 
     /// Returns the parts of a view that the program reads, if the view is the input with this number. It is the whole view, unless the
-    /// program reads only neighbours or weighted sums of neighbours.
+    /// program reads only neighbours or weighted sums of neighbours. Which elements a gather reads is known only when it runs.
     pub(crate) fn parts(&self, input: usize, view: &Layout) -> Vec<Layout> {
         let mut parts = Vec::new();
         let spare = self.inputs[input].spare;
         for (instruction, _) in self.code.iter().zip(self.needed()).filter(|(_, needed)| *needed) {
             match instruction.what {
-                What::Load(of) | What::Gather(of) if of as usize == input => return vec![*view],
+                What::Load(of) if of as usize == input => return vec![*view],
                 What::Neighbour(of, shift) if of as usize == input => {
                     parts.push(self.shifts[shift as usize].part_of(view, spare));
                 }

@@ -212,6 +212,34 @@ fn elements_read_before_they_are_written() -> Result<()> {
     Ok(())
 }
 
+/// A gather reads the elements that its indices name, and no others.
+#[test]
+fn elements_that_no_index_names_may_be_unwritten() -> Result<()> {
+    let stream = stream()?;
+    let table = Tensor::<f32>::uninit(&stream, 4)?;
+    table.slice(1..3)?.assign(&Tensor::from_slice(&stream, 2, &[1.0f32, 2.0])?)?;
+    let index = Tensor::from_slice(&stream, 3, &[2u32, 1, 2])?;
+    let y = Tensor::zeros(&stream, 3)?;
+    y.assign(gather(&table, &index))?;
+    assert_eq!(y.to_vec()?, [2.0, 1.0, 2.0]);
+    assert_eq!(gather(&table, &index).sum().item()?, 5.0);
+    if stream.device().is_gpu() {
+        return Ok(());
+    }
+    // The first and the last element, also of a view that runs backwards.
+    for at in [3u32, 0] {
+        let beyond = Tensor::from_slice(&stream, 3, &[2u32, at, 1])?;
+        let back = table.slice(AxisSlice::from(..).by(-1))?;
+        for value in [gather(&table, &beyond), gather(&back, &beyond)] {
+            for error in [y.assign(&value).unwrap_err(), value.sum().item().unwrap_err()] {
+                let Error::Fault(fault) = &error else { panic!("{error}") };
+                assert!(matches!(fault.diagnosis, Diagnosis::Unwritten { .. }), "{error}");
+            }
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn more_scalars_than_a_kernel_takes() -> Result<()> {
     let stream = stream()?;

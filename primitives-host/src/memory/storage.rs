@@ -133,6 +133,11 @@ impl Storage {
         self.len() == 0
     }
 
+    /// The first of these bytes that nothing has written. On a GPU, which does not know this, there is none.
+    pub fn first_unwritten(&self, bytes: Range<usize>) -> Option<usize> {
+        self.allocation.memory().written()?.first_missing(bytes)
+    }
+
     /// Whether both are the same memory.
     pub fn same_as(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.allocation, &other.allocation)

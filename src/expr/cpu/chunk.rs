@@ -5,7 +5,8 @@ use std::ops::Range;
 use primitives_gpu::functor::UnaryFn;
 use primitives_gpu::simt::{Fault, FaultKind};
 use primitives_gpu::thread::{NormalF32, NormalF64, Philox, UniformF32, UniformF64};
-use primitives_host::Diagnosis;
+use primitives_host::storage::Storage;
+use primitives_host::{Diagnosis, MemoryPlace};
 
 use super::copies::{copy_run, read_word};
 use super::{CHUNK, Memory, Place, Placement, Plan, Step};
@@ -144,7 +145,7 @@ impl Plan<'_> {
                 }
                 Step::Gather { input, index, dtype, to } => {
                     let (index, to) = (at(*index), at(*to));
-                    let memory = &job.inputs[*input];
+                    let memory = (&job.inputs[*input], job.gathered[*input].as_ref());
                     // SAFETY: the values have that type, and the chunk's length.
                     if let Some(fault) = unsafe { gather(memory, index, *dtype, to, len) } {
                         return Err(fault);
@@ -172,7 +173,13 @@ impl Plan<'_> {
 
 /// # Safety
 /// There must be `len` indices of `dtype`, an integer type, and room for `len` elements.
-unsafe fn gather(memory: &Memory, index: *const u8, dtype: DType, to: *mut u8, len: usize) -> Option<Diagnosis> {
+unsafe fn gather(
+    (memory, storage): (&Memory, Option<&Storage>),
+    index: *const u8,
+    dtype: DType,
+    to: *mut u8,
+    len: usize,
+) -> Option<Diagnosis> {
     let Placement::Gathered { offset, stride, extent } = memory.placement else { unreachable!("a gathered input") };
     for i in 0..len {
         // SAFETY: the caller's contract; the index is inside the input.
@@ -183,8 +190,14 @@ unsafe fn gather(memory: &Memory, index: *const u8, dtype: DType, to: *mut u8, l
             if at >= extent as u64 {
                 return Some(Fault { kind: FaultKind::OutOfBounds, args: [at, extent as u64] }.into());
             }
-            let from = memory.at(offset.wrapping_add_signed(stride * at as isize));
-            copy_run(from, 0, to.add(i * memory.size), 1, 1, memory.size);
+            let element = offset.wrapping_add_signed(stride * at as isize);
+            let bytes = element * memory.size..(element + 1) * memory.size;
+            if let Some(byte) = storage.and_then(|storage| storage.first_unwritten(bytes)) {
+                return Some(Diagnosis::Unwritten {
+                    memory: MemoryPlace::Argument { name: "a tensor", element: 0, byte },
+                });
+            }
+            copy_run(memory.at(element), 0, to.add(i * memory.size), 1, 1, memory.size);
         }
     }
     None

@@ -9,6 +9,7 @@ mod plan;
 mod sparse;
 
 use primitives_host::Diagnosis;
+use primitives_host::storage::Storage;
 
 pub(super) use copies::copy_run;
 pub(super) use kernels::kernel;
@@ -35,6 +36,8 @@ pub(crate) struct Job {
     pub(crate) nest: Nest,
     pub(crate) results: Vec<Memory>,
     pub(crate) inputs: Vec<Memory>,
+    /// The memories of the inputs that are gathered. The gathers themselves check that the elements they read have been written.
+    pub(crate) gathered: Vec<Option<Storage>>,
     pub(crate) scalars: Vec<u64>,
 }
 
