@@ -108,10 +108,10 @@ pub struct DeviceProperties {
 
 impl Device {
     /// Opens the device that the environment variable `KERNEL_PRIMITIVES_DEVICE` names: `emulator`, `gpu` (which fails if there is no GPU),
-    /// `gpu:1`, or `auto`. The default is `auto`: the first GPU if there is one, and the emulator otherwise. If this process has
-    /// [lost](Error::ContextLost) that GPU, the call returns an error, and does not choose the emulator. [`Device::reason`] says in one
-    /// line why the device was chosen. `KERNEL_PRIMITIVES_EMULATOR`, `KERNEL_PRIMITIVES_SEED` and `KERNEL_PRIMITIVES_EMULATED_ARCH` set the
-    /// emulator's options.
+    /// `gpu:1`, or `auto`. The default is `auto`: the first GPU if there is one, and the emulator otherwise. If that GPU cannot be opened
+    /// now, for example because other processes have its memory, or if this process has [lost](Error::ContextLost) it, the call returns an
+    /// error, and does not choose the emulator. [`Device::reason`] says in one line why the device was chosen.
+    /// `KERNEL_PRIMITIVES_EMULATOR`, `KERNEL_PRIMITIVES_SEED` and `KERNEL_PRIMITIVES_EMULATED_ARCH` set the emulator's options.
     ///
     /// # Errors
     ///

@@ -14,6 +14,12 @@ fn contexts_are_given_back_and_the_stack_of_contexts_is_left_alone() -> Result<(
     let (fake, _turn) = fake();
     let on_stack = || fake.call::<c_int>("fake_contexts_on_stack", None);
 
+    // There is a GPU, and it has no memory left.
+    fake.set("fake_next_retain", 2);
+    let full = Device::gpu();
+    assert!(matches!(full, Err(Error::Driver { call: "cuDevicePrimaryCtxRetain", .. })), "{full:?}");
+    assert_eq!(full.err().and_then(|error| error.driver_code()), Some(2));
+
     // What comes after the context fails.
     fake.set("fake_next_pool", 2);
     assert!(Device::gpu().is_err());

@@ -26,8 +26,8 @@ static int default_pool, own_pool, context, second_context, made_context, other_
 static int devices = 1, peer_access = 1, refused = -1, full = -1, allocated;
 static __thread void *current;
 static uint32_t number_of_kernel;
-static int next_fill, next_copy, next_wait, next_pool, next_fault, first_held_event = 1 << 30, driver_version = 12080;
-static int own_shared, most_threads = 1024;
+static int next_fill, next_copy, next_wait, next_pool, next_retain, next_fault, first_held_event = 1 << 30;
+static int driver_version = 12080, own_shared, most_threads = 1024;
 static __thread int contexts_on_stack;
 
 #define MISTAKE(code)                                                                          \
@@ -80,6 +80,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
 }
 int cuDeviceCanAccessPeer(int *can, int device, int peer) { return *can = peer_access, device == peer; }
 int cuDevicePrimaryCtxRetain(void **c, int device) {
+    FAIL_ONCE(next_retain);
     if (device) NOTE("open %d\n", device);
     return *c = device ? &second_context : &context, 0;
 }
@@ -408,7 +409,7 @@ void fake_full(int device) { full = device; }
 int fake_allocated(void) { return allocated; }
 void fake_hold_loads(int hold) { hold_loads = hold; }
 void fake_hold_copies(int hold) { hold_copies = hold; }
-/* What the next fill, copy with the host or new pool returns. */
+/* What the next fill, copy with the host, wait, new pool or primary context returns. */
 void fake_next_fill(int code) { next_fill = code; }
 void fake_next_copy(int code) { next_copy = code; }
 void fake_next_wait(int code) { next_wait = code; }
@@ -416,6 +417,7 @@ void fake_next_wait(int code) { next_wait = code; }
 void fake_next_fault(int yes) { next_fault = yes; }
 void fake_version(int version) { driver_version = version; }
 void fake_next_pool(int code) { next_pool = code; }
+void fake_next_retain(int code) { next_retain = code; }
 /* The shared memory that kernels which are loaded from now on have themselves, and the most threads of their blocks. */
 void fake_own_shared(int bytes) { own_shared = bytes; }
 void fake_most_threads(int threads) { most_threads = threads; }

@@ -47,7 +47,7 @@ pub(super) fn device(ordinal: usize) -> Result<CUdevice> {
 
 /// What the driver says of a GPU, which need not be open.
 pub(super) fn properties(ordinal: usize, device: CUdevice) -> Result<DeviceProperties> {
-    let check = |what, code| if code == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(fail(ordinal, what, code)) };
+    let check = |call, code| if code == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(fail(ordinal, call, code)) };
     let (mut name, mut memory) = ([0u8; 128], 0);
     // SAFETY: the pointers are valid for the calls, the first one for so many bytes.
     unsafe {
@@ -114,12 +114,12 @@ pub(super) fn label(properties: &DeviceProperties) -> String {
     format!("{name} (GPU {number}, sm_{arch})")
 }
 
-pub(super) fn fail(ordinal: usize, what: &str, code: CUresult) -> Error {
-    let error = describe(code);
-    let reason = format!("GPU {ordinal} could not be opened: {what}: {error}");
-    Error::NoGpu { reason, driver: Some(error) }
+/// The error of a GPU that is there and cannot be opened.
+pub(super) fn fail(ordinal: usize, call: &'static str, code: CUresult) -> Error {
+    Error::Driver { call, device: format!("GPU {ordinal}"), error: describe(code) }
 }
 
+/// The error of a driver that cannot say which GPUs there are.
 pub(super) fn no_gpu(error: DriverError) -> Error {
     Error::NoGpu { reason: error.to_string(), driver: Some(error) }
 }
