@@ -14,6 +14,7 @@ use primitives_cuda_driver::sys::{
 use super::fault::CELL_BYTES;
 use super::{Context, KernelCall, RawStream, Ready, call};
 use crate::Result;
+use crate::memory::allocation::Displaced;
 use crate::stream::{Queue, StreamInner};
 
 /// A graph in the making: a chain of nodes, each of which waits for the one before it.
@@ -163,14 +164,15 @@ unsafe impl Send for RawGraph {}
 unsafe impl Sync for RawGraph {}
 
 impl RawGraph {
-    /// `queue` is the stream's; the turns are that one's and that of the graph's context.
+    /// `queue` is the stream's; the turns are that one's and that of the graph's context. What is displaced is dropped after them.
     pub(crate) fn launch(
         &self,
         stream: &Arc<StreamInner>,
         queue: &RawStream,
         _turns: (&Ready<'_>, &MutexGuard<'_, ()>),
+        displaced: &mut Displaced,
     ) -> Result<()> {
-        self.cell.attach(stream, queue)?;
+        self.cell.attach(stream, queue, displaced)?;
         self.context.make_current()?;
         // SAFETY: both are alive and of one context; the nodes' memory is alive, which the owner of this sees to.
         unsafe { call!(self.context, cuGraphLaunch(self.raw, queue.raw))? };
@@ -202,7 +204,7 @@ impl Cell {
     }
 
     /// Lets the launch of the graph that comes next on `stream` report there, in that one's order and after the launches before.
-    fn attach(&self, stream: &Arc<StreamInner>, queue: &RawStream) -> Result<()> {
+    fn attach(&self, stream: &Arc<StreamInner>, queue: &RawStream, displaced: &mut Displaced) -> Result<()> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if !last.as_ref().is_some_and(|(last, _)| Arc::ptr_eq(last, stream)) {
             if let Some((last, at)) = last.as_ref() {
@@ -210,7 +212,9 @@ impl Cell {
             }
             queue.fill_cell(self.address)?;
         }
-        *last = Some((stream.clone(), queue.next_position()));
+        if let Some((before, _)) = last.replace((stream.clone(), queue.next_position())) {
+            displaced.add(before);
+        }
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use primitives_gpu::Element;
 
 use super::nccl::{address, uses};
 use crate::cuda::{Communicator, Work};
+use crate::memory::allocation::Displaced;
 use crate::memory::buffer::Buffer;
 use crate::memory::uses::Uses;
 use crate::split::Split;
@@ -65,10 +66,11 @@ impl Engine {
     }
 
     fn run(&self, call: &'static str, works: Vec<(Work, Uses)>) -> Result<()> {
+        let mut displaced = Displaced::default();
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         if failure.is_none() && !works.iter().all(|(work, _)| work.is_empty()) {
             self.split.check_faults()?;
-            *failure = self.enqueue(&works)?.err();
+            *failure = self.enqueue(&works, &mut displaced)?.err();
             if failure.is_some() {
                 // What was enqueued at some members waits for the others, and would do so for ever.
                 // SAFETY: they are not destroyed: this is the first failure. This thread has their turn, and nobody uses them later.
@@ -79,7 +81,7 @@ impl Engine {
     }
 
     /// Enqueues the work of all members. What NCCL says is the inner result.
-    fn enqueue(&self, works: &[(Work, Uses)]) -> Result<Result<(), String>> {
+    fn enqueue(&self, works: &[(Work, Uses)], displaced: &mut Displaced) -> Result<Result<(), String>> {
         let mut all = Uses::default();
         works.iter().for_each(|(_, uses)| all.append(uses));
         let _held = all.lock()?;
@@ -89,7 +91,7 @@ impl Engine {
         let _turns: Vec<_> = devices.into_iter().map(|device| device.turn()).collect();
         let mut enqueued = Vec::new();
         for ((communicator, stream), (work, uses)) in self.communicators.iter().zip(self.split.streams()).zip(works) {
-            uses.enter(&stream.0)?;
+            uses.enter(&stream.0, displaced)?;
             let Queue::Cuda(queue) = &stream.0.queue else { unreachable!("a split over GPUs, without a capture") };
             enqueued.push((communicator, queue, work));
         }

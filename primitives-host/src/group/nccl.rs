@@ -18,7 +18,7 @@ use super::number::{ReduceOp, data_type};
 use super::options::GroupOptions;
 use crate::cuda::{Communicator, ID_BYTES, RawEvent, RawStream, Work};
 use crate::device::Device;
-use crate::memory::allocation::Allocation;
+use crate::memory::allocation::{Allocation, Displaced};
 use crate::memory::slice::Part;
 use crate::memory::uses::{Mode, Uses};
 use crate::stream::{Queue, Stream};
@@ -215,6 +215,7 @@ impl Engine {
 
     /// Enqueues a call. `what` describes everything that must be the same at all members.
     pub(super) fn run(&self, call: &Call<'_>, what: impl FnOnce() -> [String; 2]) -> Result<()> {
+        let mut displaced = Displaced::default();
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if self.checked {
             let [sent, expects] = what();
@@ -227,7 +228,7 @@ impl Engine {
         }
         let _held = call.uses.lock()?;
         let _device = call.stream.device().turn();
-        call.uses.enter(&call.stream.0)?;
+        call.uses.enter(&call.stream.0, &mut displaced)?;
         // SAFETY: this thread has the turn. The uses keep the memory, and later work in its order.
         let enqueued = unsafe { self.enqueue(call.name, call.stream, &call.work) };
         queue(call.stream).advance();

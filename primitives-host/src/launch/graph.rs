@@ -9,6 +9,8 @@ use crate::device::{Backend, Device};
 use crate::emulator::EmulatorOptions;
 use crate::launch::in_kernel::{self, InClosure};
 use crate::memory::allocation::Allocation;
+#[cfg(feature = "cuda")]
+use crate::memory::allocation::Displaced;
 use crate::memory::uses::{Mode, Uses};
 use crate::stream::{Queue, Stream, StreamInner};
 use crate::{Error, Result, emulator, trace};
@@ -127,6 +129,7 @@ impl Graph {
                 queue.not_captured("`Graph::launch`", NO_GRAPHS)?;
                 // Before any lock, since it may wait.
                 queue.check_fault()?;
+                let mut displaced = Displaced::default();
                 let held = self.uses.lock()?;
                 let mut ready = queue.ready()?;
                 if let Some(fault) = ready.take() {
@@ -135,9 +138,9 @@ impl Graph {
                     return Err(fault).inspect_err(trace::fault);
                 }
                 let turn = context.turn();
-                self.uses.enter(&stream.0)?;
+                self.uses.enter(&stream.0, &mut displaced)?;
                 self.note_launch(stream);
-                graph.launch(&stream.0, queue, (&ready, &turn))
+                graph.launch(&stream.0, queue, (&ready, &turn), &mut displaced)
             }
             #[cfg(feature = "cuda")]
             _ => unreachable!("a stream's queue and a graph are of their device's kind"),

@@ -20,6 +20,8 @@ use crate::launch::in_kernel;
 use crate::launch::input_arg::InputArg;
 use crate::launch::output_arg::OutputArg;
 use crate::memory::allocation::Allocation;
+#[cfg(feature = "cuda")]
+use crate::memory::allocation::Displaced;
 use crate::memory::slice::{ReadArg, WriteArg, check_lengths};
 use crate::memory::uses::{Mode, Uses};
 use crate::stream::{Queue, Stream};
@@ -56,6 +58,8 @@ struct OnGpu<'a> {
     kernel: Option<Result<Arc<cuda::LoadedKernel>>>,
     /// None if the stream captures. Dropped in reverse of the order in which they are taken.
     turns: Option<Turns<'a>>,
+    /// Dropped after the turns.
+    displaced: Displaced,
 }
 
 #[cfg(feature = "cuda")]
@@ -68,13 +72,16 @@ struct Turns<'a> {
 #[cfg(feature = "cuda")]
 impl<'a> OnGpu<'a> {
     fn new(stream: &'a Stream, info: &'static KernelInfo) -> Self {
-        let Backend::Cuda(context) = &stream.device().backend else { return Self { kernel: None, turns: None } };
+        let displaced = Displaced::default();
+        let Backend::Cuda(context) = &stream.device().backend else {
+            return Self { kernel: None, turns: None, displaced };
+        };
         let kernel = Some(context.kernel(info));
         let turns = match &stream.0.queue {
             Queue::Cuda(queue) => Some(Turns { stream: queue.ready(), _device: context.turn() }),
             _ => None,
         };
-        Self { kernel, turns }
+        Self { kernel, turns, displaced }
     }
 }
 
@@ -137,7 +144,7 @@ impl<'a> Launch<'a> {
         match &self.stream.0.queue {
             Queue::Emulator(_) | Queue::Capture(_) => self.uses.add(allocation, mode),
             #[cfg(feature = "cuda")]
-            Queue::Cuda(_) => allocation.enter(&self.stream.0, mode)?,
+            Queue::Cuda(_) => allocation.enter(&self.stream.0, mode, &mut self.on_gpu.displaced)?,
         }
         Ok(())
     }

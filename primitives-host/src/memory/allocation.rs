@@ -1,5 +1,6 @@
 //! Allocations on a device, and the order of their uses on several streams.
 
+use std::mem;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError, TryLockResult};
 
@@ -70,6 +71,17 @@ struct Use {
     at: u64,
 }
 
+/// Streams whose last clones a call has displaced. Dropping an adopted stream waits for its work and drops its owner, so a call declares this
+/// before it takes locks and turns.
+#[derive(Default)]
+pub(crate) struct Displaced(Vec<StreamInner>);
+
+impl Displaced {
+    pub(crate) fn add(&mut self, stream: Arc<StreamInner>) {
+        self.0.extend(Arc::into_inner(stream));
+    }
+}
+
 impl Allocation {
     /// Wraps new memory. Other streams wait for its allocation, or for earlier uses of adopted memory.
     pub(crate) fn new(stream: &Stream, memory: Memory) -> Self {
@@ -137,18 +149,18 @@ impl Allocation {
     }
 
     /// Orders the next work of `stream` after the earlier uses of this memory with which it must not overlap. The caller holds the device's
-    /// turn until this work is enqueued.
+    /// turn until this work is enqueued, and drops what is displaced after that.
     #[inline]
-    pub(crate) fn enter(&self, stream: &Arc<StreamInner>, mode: Mode) -> Result<()> {
+    pub(crate) fn enter(&self, stream: &Arc<StreamInner>, mode: Mode, displaced: &mut Displaced) -> Result<()> {
         if std::ptr::eq(self.sole.load(Ordering::Relaxed), Arc::as_ptr(stream)) {
             self.last[mode as usize].store(stream.next_position(), Ordering::Relaxed);
             return Ok(());
         }
-        self.enter_after_others(stream, mode)
+        self.enter_after_others(stream, mode, displaced)
     }
 
     #[cold]
-    fn enter_after_others(&self, stream: &Arc<StreamInner>, mode: Mode) -> Result<()> {
+    fn enter_after_others(&self, stream: &Arc<StreamInner>, mode: Mode, displaced: &mut Displaced) -> Result<()> {
         // Work that other code captures does not run now. That code is responsible for its order when it runs.
         if self.memory.len() == 0 || stream.is_captured_by_others()? {
             return Ok(());
@@ -157,8 +169,8 @@ impl Allocation {
         self.note_last(&mut usage);
         self.sole.store(std::ptr::null_mut(), Ordering::Relaxed);
         match mode {
-            Mode::Read => usage.read_on(stream)?,
-            Mode::Write => usage.write_on(stream)?,
+            Mode::Read => usage.read_on(stream, displaced)?,
+            Mode::Write => usage.write_on(stream, displaced)?,
         }
         if usage.readers.is_empty() {
             self.last[Mode::Read as usize].store(0, Ordering::Relaxed);
@@ -188,7 +200,7 @@ impl Allocation {
 
 impl Usage {
     /// Orders the next work of `stream`, which reads the memory, after all writes so far.
-    fn read_on(&mut self, stream: &Arc<StreamInner>) -> Result<()> {
+    fn read_on(&mut self, stream: &Arc<StreamInner>, displaced: &mut Displaced) -> Result<()> {
         let at = stream.next_position();
         match self.readers.iter_mut().find(|reader| Arc::ptr_eq(&reader.stream, stream)) {
             // An earlier read on this stream has waited already.
@@ -199,7 +211,8 @@ impl Usage {
                 // keep them alive. This is not checked each time, because all reads may be under way.
                 if self.readers.len().is_power_of_two() {
                     let before = self.readers.len();
-                    self.readers.retain(|reader| !reader.stream.is_done(reader.at));
+                    let done = self.readers.extract_if(.., |reader| reader.stream.is_done(reader.at));
+                    done.for_each(|reader| displaced.add(reader.stream));
                     if self.readers.len() < before {
                         // The write that they waited for is done too. A later read does not wait for it.
                         self.writer.stream.note_done(self.writer.at);
@@ -212,10 +225,11 @@ impl Usage {
     }
 
     /// Orders the next work of `stream`, which writes the memory, after all uses so far.
-    fn write_on(&mut self, stream: &Arc<StreamInner>) -> Result<()> {
+    fn write_on(&mut self, stream: &Arc<StreamInner>, displaced: &mut Displaced) -> Result<()> {
         self.all().try_for_each(|last| last.is_before(stream))?;
-        self.readers.clear();
-        self.writer = Use { stream: stream.clone(), at: stream.next_position() };
+        let writer = Use { stream: stream.clone(), at: stream.next_position() };
+        displaced.add(mem::replace(&mut self.writer, writer).stream);
+        self.readers.drain(..).for_each(|reader| displaced.add(reader.stream));
         Ok(())
     }
 

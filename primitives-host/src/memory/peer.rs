@@ -3,7 +3,7 @@
 use std::sync::{Arc, MutexGuard};
 
 use crate::device::{Backend, Device};
-use crate::memory::allocation::Allocation;
+use crate::memory::allocation::{Allocation, Displaced};
 use crate::memory::uses::{Mode, Uses};
 use crate::stream::{Queue, Stream};
 use crate::{Error, Result};
@@ -55,9 +55,10 @@ pub(crate) fn copy(
         owner.let_access(peer);
     }
     stream.0.check_copy(bytes)?;
+    let mut displaced = Displaced::default();
     let _held = uses.lock()?;
     let _turns = turns(stream.device(), source.device());
-    uses.enter(&stream.0)?;
+    uses.enter(&stream.0, &mut displaced)?;
     target.memory().copy(&stream.0, to, source.memory(), from, bytes)
 }
 

@@ -8,7 +8,7 @@ use primitives_gpu::Element;
 use primitives_gpu::view::RawView;
 
 use crate::launch::graph::check_host_copy;
-use crate::memory::allocation::{Allocation, ReadByHost};
+use crate::memory::allocation::{Allocation, Displaced, ReadByHost};
 use crate::memory::buffer::Buffer;
 use crate::memory::claims;
 use crate::memory::peer;
@@ -98,11 +98,12 @@ impl<'a, T: Element> Part<'a, T> {
         check_lengths("copy from the host", "the slice", self.len, "the host's", host.len())?;
         check_host_copy("`Buffer::copy_from`", self.allocation)?;
         self.allocation.writer().check_copy(size_of_val(host))?;
+        let mut displaced = Displaced::default();
         let _held = claims::lock_one(self.allocation, Mode::Write)?;
         let stream = self.allocation.writer();
         {
             let _turn = self.allocation.device().turn();
-            self.allocation.enter(&stream, Mode::Write)?;
+            self.allocation.enter(&stream, Mode::Write, &mut displaced)?;
             // Other work has later positions, and the copy waits for this one: then nobody else needs to.
             stream.take_position();
         }
@@ -153,9 +154,10 @@ impl<'a, T: Element> Part<'a, T> {
         let (memory, bytes) = (access.0.memory(), self.len * size_of::<T>());
         stream.0.check_copy(bytes)?;
         Transfer::begin(stream, host, direction, |host| {
+            let mut displaced = Displaced::default();
             let _held = uses.lock()?;
             let _turn = stream.device().turn();
-            uses.enter(&stream.0)?;
+            uses.enter(&stream.0, &mut displaced)?;
             // SAFETY: as many bytes, which the transfer owns until the stream has come to its end.
             unsafe {
                 match direction {
@@ -353,9 +355,10 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
             return recording.add(|recorded| recorded.fill_zero(&uses, (target.0, self.0.start), bytes));
         }
         stream.0.check_copy(bytes)?;
+        let mut displaced = Displaced::default();
         let _held = uses.lock()?;
         let _turn = stream.device().turn();
-        uses.enter(&stream.0)?;
+        uses.enter(&stream.0, &mut displaced)?;
         target.0.memory().fill_zero(&stream.0, self.0.start, bytes)
     }
 

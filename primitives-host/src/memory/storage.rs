@@ -14,7 +14,7 @@ use crate::launch::dims::Dims;
 use crate::launch::graph::{Draft, check_host_copy};
 use crate::launch::in_kernel::{self, InClosure};
 use crate::launch::kernel::Launch;
-use crate::memory::allocation::Allocation;
+use crate::memory::allocation::{Allocation, Displaced};
 #[cfg(feature = "cuda")]
 use crate::memory::claims::Rounds;
 use crate::memory::uses::{Mode, Uses};
@@ -71,6 +71,11 @@ impl Storage {
     /// # Errors
     /// Returns an error if the stream belongs to another device or captures, and the errors of the driver.
     pub fn use_on(&self, call: &'static str, stream: &Stream) -> Result<()> {
+        self.enter_on(call, stream, &mut Displaced::default())
+    }
+
+    /// As [`use_on`](Self::use_on). The caller drops what is displaced.
+    fn enter_on(&self, call: &'static str, stream: &Stream, displaced: &mut Displaced) -> Result<()> {
         if !self.is_on(stream.device()) {
             return Err(Error::WrongDevice {
                 kernel: call.trim_matches('`').into(),
@@ -80,12 +85,15 @@ impl Storage {
             });
         }
         match &stream.0.queue {
-            Queue::Emulator(_) => Ok(()),
+            Queue::Emulator(_) => {
+                let _ = displaced;
+                Ok(())
+            }
             #[cfg(feature = "cuda")]
             Queue::Cuda(queue) => {
                 queue.not_captured(call, NOT_IN_CAPTURE)?;
                 let _turn = self.device().turn();
-                self.allocation.enter(&stream.0, Mode::Write)?;
+                self.allocation.enter(&stream.0, Mode::Write, displaced)?;
                 queue.take_position();
                 Ok(())
             }
@@ -100,8 +108,9 @@ impl Storage {
     /// Returns the errors of [`use_on`](Self::use_on), and [`Error::InKernel`] if a kernel on the emulator calls this function.
     pub fn lend(&self, call: &'static str, stream: &Stream, write: bool) -> Result<()> {
         check_host_copy(call, &self.allocation)?;
+        let mut displaced = Displaced::default();
         let _held = self.allocation.lock(if write { Mode::Write } else { Mode::Read })?;
-        self.use_on(call, stream)?;
+        self.enter_on(call, stream, &mut displaced)?;
         if let (true, Some(written)) = (write, self.allocation.memory().written()) {
             written.mark_all();
         }

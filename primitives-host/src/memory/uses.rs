@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::Result;
 use crate::launch::in_kernel;
-use crate::memory::allocation::{Allocation, Held, unless_taken};
+use crate::memory::allocation::{Allocation, Displaced, Held, unless_taken};
 use crate::memory::claims::Rounds;
 use crate::stream::StreamInner;
 
@@ -92,8 +92,8 @@ impl Uses {
         }
     }
 
-    /// Orders later work on `stream` after the earlier uses of the allocations.
-    pub(crate) fn enter(&self, stream: &Arc<StreamInner>) -> Result<()> {
-        self.0.values().try_for_each(|(allocation, mode)| allocation.enter(stream, *mode))
+    /// Orders later work on `stream` after the earlier uses of the allocations. The caller holds turns as for [`Allocation::enter`].
+    pub(crate) fn enter(&self, stream: &Arc<StreamInner>, displaced: &mut Displaced) -> Result<()> {
+        self.0.values().try_for_each(|(allocation, mode)| allocation.enter(stream, *mode, displaced))
     }
 }

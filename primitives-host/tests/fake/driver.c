@@ -19,7 +19,7 @@ typedef struct graph {
 } graph;
 
 static int streams, events, captures, busy_streams, last_mistake_line;
-static volatile int hold_loads, hold_copies, loads_held, copies_held;
+static volatile int hold_loads, hold_copies, hold_waits, loads_held, copies_held, waits_held;
 static __thread int mode; /* 0 global, 1 of the thread, 2 relaxed */
 static stream legacy;
 static int default_pool, own_pool, context, second_context, made_context, other_context, module, function;
@@ -55,6 +55,12 @@ static __thread int contexts_on_stack;
     } while (0)
 
 static stream *of(stream *s) { return s ? s : &legacy; }
+/* Waits as long as a test holds such calls, and counts those that wait. */
+static void held(volatile int *hold, volatile int *count) {
+    __sync_fetch_and_add(count, 1);
+    while (*hold) usleep(100);
+    __sync_fetch_and_sub(count, 1);
+}
 /* Whether it is a context of this device: the primary one, or one that is made. For the second device, both have one handle. */
 static int is_of(const void *c, int device) {
     return device ? c == &second_context : c == &context || c == &made_context;
@@ -195,6 +201,7 @@ int cuStreamSynchronize(stream *s) {
     UNSAFE();
     NOT_CAPTURED(s);
     NOTE("synchronize s%d\n", of(s)->number);
+    held(&hold_waits, &waits_held);
     busy_streams -= of(s)->busy;
     of(s)->busy = 0;
     if (of(s)->faulting)
@@ -241,11 +248,6 @@ int cuEventElapsedTime(float *milliseconds, event *start, event *end) {
 }
 
 /* Copies. */
-static void held(volatile int *hold, volatile int *count) {
-    __sync_fetch_and_add(count, 1);
-    while (*hold) usleep(100);
-    __sync_fetch_and_sub(count, 1);
-}
 static int with_host(const char *what, void *to, const void *from, size_t bytes, stream *s) {
     NOT_CAPTURED(s);
     FAIL_ONCE(next_copy);
@@ -409,6 +411,7 @@ void fake_full(int device) { full = device; }
 int fake_allocated(void) { return allocated; }
 void fake_hold_loads(int hold) { hold_loads = hold; }
 void fake_hold_copies(int hold) { hold_copies = hold; }
+void fake_hold_waits(int hold) { hold_waits = hold; }
 /* What the next fill, copy with the host, wait, new pool or primary context returns. */
 void fake_next_fill(int code) { next_fill = code; }
 void fake_next_copy(int code) { next_copy = code; }
@@ -427,5 +430,5 @@ void fake_hold_events(int after) { first_held_event = after < 0 ? 1 << 30 : even
 void *fake_other_context(void) { return &other_context; }
 /* Contexts that this thread has pushed and not popped. */
 int fake_contexts_on_stack(void) { return contexts_on_stack; }
-int fake_held(void) { return loads_held + copies_held; }
+int fake_held(void) { return loads_held + copies_held + waits_held; }
 int fake_mistakes(void) { return mistakes ? last_mistake_line : 0; }

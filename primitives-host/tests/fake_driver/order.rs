@@ -8,7 +8,7 @@ use std::time::Duration;
 use primitives_gpu::view::LaunchBounds;
 use primitives_host::__private::{Images, KernelInfo};
 use primitives_host::storage::{self, Storage};
-use primitives_host::{Device, Dims, Result};
+use primitives_host::{Device, Dims, Result, Stream};
 
 use crate::fake::fake;
 use crate::support::{IMAGES, KERNEL, OTHER, launch, soon};
@@ -164,6 +164,42 @@ fn nobody_waits_while_a_kernel_is_loaded_or_a_buffer_copied() -> Result<()> {
         })?;
     }
     assert_eq!(x.to_vec()?, [3; 10]);
+    fake.no_mistakes();
+    Ok(())
+}
+
+/// A buffer or a graph may have the last clone of a stream. One of other code is waited for when that goes.
+#[test]
+fn nobody_waits_while_the_last_use_of_an_adopted_stream_goes() -> Result<()> {
+    let (fake, _turn) = fake();
+    let device = Device::gpu()?;
+    let (one, two) = (device.stream()?, device.stream()?);
+    let (mut x, mut y) = (one.buffer_uninit::<u32>(10)?, two.buffer_uninit::<u32>(10)?);
+    let graph = one.capture(|s| launch(s, &KERNEL, &[], &mut []))?;
+    launch(&two, &OTHER, &[], &mut [&mut y])?;
+    for by_graph in [false, true] {
+        // SAFETY: the driver keeps its streams; it is adopted once.
+        let adopted = unsafe { Stream::from_raw_borrowed(&device, fake.raw_stream())? };
+        if by_graph {
+            graph.launch(&adopted)?;
+        } else {
+            launch(&adopted, &KERNEL, &[&x], &mut [])?;
+        }
+        drop(adopted);
+        fake.set("fake_hold_waits", 1);
+        thread::scope(|scope| {
+            let displacing =
+                scope.spawn(|| if by_graph { graph.launch(&one) } else { launch(&one, &KERNEL, &[], &mut [&mut x]) });
+            while fake.call::<c_int>("fake_held", None) == 0 {
+                thread::yield_now();
+            }
+            soon(|| launch(&two, &OTHER, &[], &mut [&mut y]))?;
+            // The same stream is free, too.
+            soon(|| launch(&one, &OTHER, &[], &mut [&mut y]))?;
+            fake.set("fake_hold_waits", 0);
+            displacing.join().expect("no panic")
+        })?;
+    }
     fake.no_mistakes();
     Ok(())
 }
