@@ -11,6 +11,8 @@ use crate::device::{Backend, Device};
 use crate::launch::graph::{Graph, Recording};
 use crate::launch::in_kernel;
 use crate::memory::Keeper;
+#[cfg(feature = "cuda")]
+use crate::memory::free_orphans;
 use crate::{Buffer, Error, Result};
 use primitives_gpu::Element;
 
@@ -36,6 +38,14 @@ use primitives_gpu::Element;
 /// when the stream is dropped.
 #[derive(Clone)]
 pub struct Stream(pub(crate) Arc<StreamInner>);
+
+#[cfg(feature = "cuda")]
+impl Drop for Stream {
+    /// Frees the memory of buffers that were dropped while other code captured a stream, if the capture has ended.
+    fn drop(&mut self) {
+        free_orphans(&self.0.device);
+    }
+}
 
 pub(crate) struct StreamInner {
     pub(crate) device: Device,

@@ -68,6 +68,38 @@ fn an_owner_stays_while_others_capture_the_stream() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_buffer_that_is_dropped_frees_what_could_not_be() -> Result<()> {
+    let (fake, _turn) = fake();
+    let stream = Device::gpu()?.stream()?;
+    let count = Arc::new(AtomicUsize::new(0));
+    let (x, last) = (adopt(&stream, &count)?, stream.buffer_uninit::<u32>(10)?);
+    fake.capture(stream.as_raw(), true);
+    drop(x);
+    fake.capture(stream.as_raw(), false);
+    drop(last);
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+    fake.no_mistakes();
+    Ok(())
+}
+
+#[test]
+fn a_device_goes_although_buffers_were_dropped_in_a_capture() -> Result<()> {
+    let (fake, _turn) = fake();
+    let device = Device::gpu()?;
+    let stream = device.stream()?;
+    let count = Arc::new(AtomicUsize::new(0));
+    let (x, own) = (adopt(&stream, &count)?, stream.buffer_uninit::<u32>(10)?);
+    fake.capture(stream.as_raw(), true);
+    drop((x, own));
+    fake.capture(stream.as_raw(), false);
+    drop((stream, device));
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+    assert_eq!(fake.log().last().map(String::as_str), Some("release"));
+    fake.no_mistakes();
+    Ok(())
+}
+
 /// Adopts a stream of others.
 fn adopt_stream(raw: *mut c_void, count: &Arc<AtomicUsize>) -> Result<Stream> {
     let owner = Owner(Vec::new(), count.clone());

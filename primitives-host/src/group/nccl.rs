@@ -21,7 +21,7 @@ use crate::device::Device;
 use crate::memory::allocation::{Allocation, Displaced};
 use crate::memory::slice::Part;
 use crate::memory::uses::{Mode, Uses};
-use crate::stream::{Queue, Stream};
+use crate::stream::{Queue, Stream, StreamInner};
 use crate::{Error, Result};
 
 /// The pause of the watching thread between checks.
@@ -59,8 +59,8 @@ pub(super) fn address<T>(part: &Part<'_, T>) -> u64 {
 }
 
 /// The queue of a stream on a GPU.
-fn queue(stream: &Stream) -> &RawStream {
-    match &stream.0.queue {
+fn queue(stream: &StreamInner) -> &RawStream {
+    match &stream.queue {
         Queue::Cuda(queue) => queue,
         _ => unreachable!("a stream of another device, or a capture"),
     }
@@ -97,7 +97,8 @@ struct State {
 /// Work in a stream.
 struct UnderWay {
     call: &'static str,
-    stream: Stream,
+    /// Not a handle: this may be dropped while the state is locked, and the drop of a handle may wait.
+    stream: Arc<StreamInner>,
     begin: RawEvent,
     end: RawEvent,
     /// When the watching thread saw that the stream had reached the work.
@@ -231,7 +232,7 @@ impl Engine {
         call.uses.enter(&call.stream.0, &mut displaced)?;
         // SAFETY: this thread has the turn. The uses keep the memory, and later work in its order.
         let enqueued = unsafe { self.enqueue(call.name, call.stream, &call.work) };
-        queue(call.stream).advance();
+        queue(&call.stream.0).advance();
         enqueued
     }
 
@@ -240,14 +241,14 @@ impl Engine {
     /// # Safety
     /// That of [`Communicator::enqueue`], but for the end of the communicator.
     unsafe fn enqueue(&self, call: &'static str, stream: &Stream, work: &Work) -> Result<()> {
-        let (queue, of_call) = (queue(stream), |failure| failed(call, failure));
+        let (queue, of_call) = (queue(&stream.0), |failure| failed(call, failure));
         let begin = queue.record()?;
         self.shared.begin(call).map_err(of_call)?;
         // SAFETY: there is no failure, so the communicator is not destroyed until `end`, unless this is inside for too long: then it is
         // aborted, which NCCL takes from another thread, to bring this one back. The rest is the caller's contract.
         let enqueued = unsafe { self.shared.communicator.enqueue(queue, work) };
         let end = enqueued.and_then(|()| queue.record().map_err(|error| error.to_string()));
-        let under_way = end.map(|end| UnderWay { call, stream: stream.clone(), begin, end, begun: None });
+        let under_way = end.map(|end| UnderWay { call, stream: stream.0.clone(), begin, end, begun: None });
         self.shared.end(under_way).map_err(of_call)
     }
 }

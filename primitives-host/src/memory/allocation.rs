@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError, TryLockResult};
 
 use crate::Result;
-#[cfg(feature = "cuda")]
-use crate::device::Backend;
 use crate::device::Device;
 use crate::launch::in_kernel;
 use crate::memory::Memory;
+#[cfg(feature = "cuda")]
+use crate::memory::free_orphans;
 use crate::memory::uses::Mode;
 use crate::stream::{Stream, StreamInner};
 
@@ -71,8 +71,8 @@ struct Use {
     at: u64,
 }
 
-/// Streams whose last clones a call has displaced. Dropping an adopted stream waits for its work and drops its owner, so a call declares this
-/// before it takes locks and turns.
+/// Streams whose last clones a call has displaced. Dropping an adopted stream waits for its work and drops its owner, so a call declares
+/// this before it takes locks and turns.
 #[derive(Default)]
 pub(crate) struct Displaced(Vec<StreamInner>);
 
@@ -254,12 +254,14 @@ impl Drop for Allocation {
         let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner).clone();
         self.note_last(&mut usage);
         let orphan = Orphan { memory: self.memory.clone(), usage };
-        if !orphan.free() {
-            #[cfg(feature = "cuda")]
-            if let Backend::Cuda(context) = &self.device().backend {
-                context.orphans.lock().unwrap_or_else(PoisonError::into_inner).push(orphan);
+        #[cfg(feature = "cuda")]
+        if let Some(context) = self.device().context() {
+            free_orphans(self.device());
+            if orphan.is_captured() {
+                return context.orphans.lock().unwrap_or_else(PoisonError::into_inner).push(orphan);
             }
         }
+        orphan.free();
     }
 }
 
@@ -270,12 +272,14 @@ pub(crate) struct Orphan {
 }
 
 impl Orphan {
-    /// Frees the memory after all uses, without waiting here. Returns false if other code captures one of the streams: in the order of that
-    /// stream, nothing can be freed before the capture ends.
-    pub(crate) fn free(&self) -> bool {
-        if self.usage.all().any(|last| matches!(last.stream.is_captured_by_others(), Ok(true))) {
-            return false;
-        }
+    /// Whether other code captures one of the streams. In the order of that stream, nothing can be freed before the capture ends.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn is_captured(&self) -> bool {
+        self.usage.all().any(|last| matches!(last.stream.is_captured_by_others(), Ok(true)))
+    }
+
+    /// Frees the memory after all uses, without waiting here. Nobody captures the streams.
+    pub(crate) fn free(&self) {
         let writer = &self.usage.writer.stream;
         for reader in &self.usage.readers {
             if reader.is_before(writer).is_err() {
@@ -284,7 +288,6 @@ impl Orphan {
             }
         }
         self.memory.free(writer);
-        true
     }
 }
 

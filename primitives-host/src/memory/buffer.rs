@@ -91,9 +91,9 @@ impl<T: Element> Buffer<T> {
     /// and the work that uses the memory has ended. On the emulator, the memory is memory of the host.
     ///
     /// On a GPU, dropping the buffer waits for the work on the streams that have used it. The thread that drops the buffer, or the last
-    /// graph that uses it, also drops `owner`. If other code captures one of these streams at that moment, a thread that allocates drops
-    /// `owner` later. `owner` is never dropped if the driver cannot say whether the work has ended. If this function returns an error, it
-    /// drops `owner` at once.
+    /// graph that uses it, also drops `owner`. If other code captures one of these streams at that moment, `owner` is dropped after the
+    /// capture, by a thread that allocates or drops a buffer or a stream of the device. `owner` is never dropped if the driver cannot say
+    /// whether the work has ended. If this function returns an error, it drops `owner` at once.
     ///
     /// ```
     /// use kernel_primitives::algorithms::inclusive_scan;

@@ -351,15 +351,17 @@ impl Memory {
     }
 }
 
-/// Frees memory that could not be freed when its buffers were dropped, if this is possible now.
+/// Frees memory that could not be freed when its buffers were dropped, if this is possible now. What is left keeps the device open, so this
+/// is called whenever a buffer or a handle of a stream is dropped, and before an allocation. The caller has no turn.
 #[cfg(feature = "cuda")]
-fn free_orphans(device: &Device) {
-    if let Backend::Cuda(context) = &device.backend {
-        let orphans = || context.orphans.lock().unwrap_or_else(PoisonError::into_inner);
-        // They are dropped outside the lock, because they may hold the last clones of their streams.
-        let freed = std::mem::take(&mut *orphans());
-        let left: Vec<_> = freed.into_iter().filter(|orphan| !orphan.free()).collect();
-        orphans().extend(left);
+pub(crate) fn free_orphans(device: &Device) {
+    let Some(context) = device.context() else { return };
+    let mut orphans = context.orphans.lock().unwrap_or_else(PoisonError::into_inner);
+    let freed: Vec<_> = orphans.extract_if(.., |orphan| !orphan.is_captured()).collect();
+    // They are freed and dropped outside the lock: both may wait, and they may hold the last clones of their streams.
+    drop(orphans);
+    for orphan in &freed {
+        orphan.free();
     }
 }
 
