@@ -252,8 +252,9 @@ fn captures_of(subjects: Vec<Subject>, shape: Shape) {
     drive("captures", subjects, some_cases(), shape, |lab, subject, case| {
         let [stream, _] = lab.streams(case.mode);
         let tuning = case.tuning(&lab.tuning);
-        let cases = [case.clone(), case.refill(1)];
-        let (mut captured, mut direct) = (subject.begin(&cases, stream)?, subject.begin(&cases[..1], stream)?);
+        let mut fills = vec![case.clone(), case.refill(1)];
+        fills.extend((cases() > CASES).then(|| case.refill(2)));
+        let (mut captured, mut direct) = (subject.begin(&fills, stream)?, subject.begin(&fills[..1], stream)?);
         let mut workspace = Workspace::new();
         let call = |trial: &mut Trial, stream: &Stream, workspace: &mut Workspace| {
             trial.call(Place { stream, workspace: Some(workspace), tuning: &tuning })
@@ -266,9 +267,11 @@ fn captures_of(subjects: Vec<Subject>, shape: Shape) {
         if allocations > 0 && !lab.gpu {
             return Err(Failure::from(format!("the capture allocates {allocations} times")));
         }
-        for replay in 0..2 {
+        for replay in 0..fills.len() {
             if replay > 0 {
-                call(&mut direct, stream, &mut workspace)?;
+                if replay == 1 {
+                    call(&mut direct, stream, &mut workspace)?;
+                }
                 captured.refill()?;
             }
             graph.launch(stream)?;

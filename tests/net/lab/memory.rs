@@ -66,13 +66,14 @@ const OWN: usize = 16;
 /// Two or three tiles in most sorting algorithms.
 const FEW_TILES: usize = 9000;
 
-/// Begins with few tiles in a usual shape, which run checked, and several tiles of the kernels of many items in one of the usual shapes. These
-/// do not run checked unless more cases are asked for. The other cases have few tiles.
+/// Begins with few tiles in a usual shape, which run checked, and several tiles of the kernels of many items in one of the usual shapes. If
+/// more cases are asked for, they run checked, and both shapes follow. The other cases have few tiles.
 fn of_some_tiles(n: u64, case: Case, lengths: &Lengths) -> Case {
     let shape = (case.params % 2) as usize;
     let case = match n {
         0 => case.with_len(FEW_TILES, lengths).shaped(0),
-        1 | 2 => case.with_len(SEVERAL_TILES, lengths).shaped(shape),
+        1 => case.with_len(SEVERAL_TILES, lengths).shaped(shape),
+        2 | 3 => case.with_len(SEVERAL_TILES, lengths).shaped(n as usize - 2),
         _ => case.with_len(FEW_TILES, lengths),
     };
     Case { tuning: 0, mode: Mode::Plain, ..case }
