@@ -165,7 +165,9 @@ fn tile<S, X, C, const ITEMS: usize>(
     if let Some((values, _)) = &values {
         own_values = read::<X, ITEMS>(*values, own);
     }
-    let mut shared = shared.storage::<MergeSortStorage<MERGE_SORT_THREADS, ITEMS, S::Item, X::Item>>();
+    // SAFETY: this is the first use.
+    let mut shared =
+        unsafe { shared.unused_storage::<MergeSortStorage<MERGE_SORT_THREADS, ITEMS, S::Item, X::Item>>() };
     block_merge_sort_pairs(cx, &mut shared, &mut keys, &mut own_values, len, order);
     shared.sync();
     let in_keys = shared.array::<S::Item>(0, tile);

@@ -95,12 +95,23 @@ impl<'k, T: Element> SharedSlice<'k, T> {
     #[inline(always)]
     #[track_caller]
     pub fn storage<S: SharedStorage>(self) -> Shared<'k, S> {
+        // SAFETY: the first collective begins with a barrier.
+        Shared { last: USED, ..unsafe { self.unused_storage() } }
+    }
+
+    /// Works as [`storage`](Self::storage), but the first collective begins without a barrier.
+    ///
+    /// # Safety
+    /// No thread has used the elements.
+    #[doc(hidden)]
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn unused_storage<S: SharedStorage>(self) -> Shared<'k, S> {
         const { assert!(S::ALIGN <= 16, "shared memory is aligned to 16 bytes at most") };
         const { assert!(!matches!(S::ACCESS, StorageAccess::Alone), "this storage shares its memory with no other use") };
         self.cx.require_at_most(S::BYTES, self.len * size_of::<T>());
         // SAFETY: so many bytes, aligned to 16, which are this view's.
-        let storage = unsafe { Shared::at_address(self.cx, self.address.cast()) };
-        Shared { last: USED, ..storage }
+        unsafe { Shared::at_address(self.cx, self.address.cast()) }
     }
 
     /// All of it as an array, for collectives.
