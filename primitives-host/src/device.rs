@@ -236,7 +236,7 @@ impl Device {
         0
     }
 
-    /// Opens the emulator with default options.
+    /// Opens the emulator with default options. It reads no environment variable: see [`auto`](Self::auto).
     pub fn emulator() -> Self {
         Self::emulator_with(EmulatorOptions::default())
     }

@@ -143,6 +143,18 @@ fn every_collective_says_which_threads_call_it() {
     assert!(found > 60, "only {found} collectives were found");
 }
 
+/// The variables that the pages name have an effect on the tests that they show.
+#[test]
+fn tests_on_the_pages_open_the_device_that_the_environment_names() {
+    let pages = [include_str!("../../docs/debugging.md"), include_str!("../../docs/first_collective.md")];
+    for page in pages {
+        let mut tests = page.split("```").skip(1).step_by(2).filter(|block| block.contains("// #[test]"));
+        let test = tests.next().expect("a test");
+        assert!(test.contains("Device::auto()") && !test.contains("Device::emulator"), "{test}");
+        assert_eq!(tests.next(), None);
+    }
+}
+
 /// To write the report into the page: `UPDATE_PAGES=1 cargo test --test pages`.
 #[test]
 fn the_first_collective_has_the_race_that_its_page_shows() -> Result<()> {
