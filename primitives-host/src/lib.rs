@@ -23,7 +23,7 @@
 //!
 //! Calls that can fail return [`Error`]. A launch checks grid, block, shared memory, devices and declared lengths before it starts.
 //! A fault in a kernel (a panic, an index outside a view) is [`Error::Fault`] with kernel, block, thread and source line. On
-//! the emulator the launch itself returns it; on a GPU, the next launch or synchronisation does.
+//! the emulator the launch itself returns it; on a GPU, the next launch on the [stream](Stream#faults) or the next wait for it.
 //!
 //! # Observation
 //!

@@ -28,9 +28,10 @@ use primitives_gpu::Element;
 /// # Faults
 ///
 /// On the emulator, the launch itself returns a fault of its kernel. On a GPU, the next launch on the same stream returns it, or the next
-/// call that waits for the stream: a synchronisation of the stream or of one of its events, or a copy to the host of data that the stream
-/// has written. The fault names its launch: the kernel with its instantiation, source line, block and thread. Other streams are not
-/// affected. But if their work uses the results of the faulty launch, it finds whatever the launch has written.
+/// call that waits for the stream: a synchronisation of the stream or of one of its events, or a copy between the host and a buffer that
+/// the stream was the last to write, such as the copy of [`buffer_from`](Self::buffer_from). The fault names its launch: the kernel with
+/// its instantiation, source line, block and thread. Other streams are not affected. But if their work uses the results of the faulty
+/// launch, it finds whatever the launch has written.
 ///
 /// A thread that faults ends. The threads of its launch that [wait](primitives_gpu::Block::spin) for other threads end too; all other
 /// threads run to their end. A stream keeps its first fault until a call returns it. The work in its queue after the launch runs as well,

@@ -1,8 +1,9 @@
 //! What is allocated and freed: how often, when and by whom.
 
+use std::ffi::c_int;
 use std::thread;
 
-use primitives_host::{Device, Result, Stream};
+use primitives_host::{Device, Error, Result, Stream};
 
 use crate::fake::fake;
 use crate::support::{KERNEL, OTHER, launch};
@@ -53,6 +54,23 @@ fn a_fault_of_a_stream_that_is_dropped_is_not_one_of_the_next_stream() -> Result
     let second = adopt()?;
     launch(&second, &KERNEL, &[], &mut [])?;
     second.synchronize()?;
+    fake.no_mistakes();
+    Ok(())
+}
+
+/// The copy of the data waits for the stream.
+#[test]
+fn a_buffer_from_data_of_the_host_returns_a_fault_and_a_buffer_without_data_does_not() -> Result<()> {
+    let (fake, _turn) = fake();
+    let stream = Device::gpu()?.stream()?;
+    fake.set("fake_next_fault", 1);
+    launch(&stream, &KERNEL, &[], &mut [])?;
+    // The kernel ends, so that the fault is there for whoever looks.
+    assert_eq!(fake.call::<c_int>("cuStreamSynchronize", Some(stream.as_raw())), 0);
+    drop((stream.buffer_zeroed::<u32>(10)?, stream.buffer_uninit::<u32>(10)?));
+    let found = stream.buffer_from(&[1u32]);
+    assert!(matches!(found, Err(Error::Fault(_))), "{:?}", found.err());
+    stream.synchronize()?;
     fake.no_mistakes();
     Ok(())
 }
