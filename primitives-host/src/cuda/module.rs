@@ -178,8 +178,8 @@ impl Context {
     fn load_module(&self, info: &'static KernelInfo) -> Result<(CUmodule, &'static str)> {
         let no_image = |reason: String| Error::NoImage { kernel: info.name().into(), reason };
         if info.images().is_empty() {
-            let how = "in this program: it must stand in a file that its crate's build script compiles with \
-                       `primitives_build::PtxBuilder`";
+            let how = "in this program: the build script must compile its file with `primitives_build::PtxBuilder`, \
+                       under the name of its crate (`KernelModule::crate_name`)";
             return Err(no_image(how.into()));
         }
         let arch = self.arch();
