@@ -27,7 +27,8 @@ pub struct KernelFault {
     pub view: Option<OutsideView>,
     /// What to do about the fault, if this is known.
     pub help: Option<String>,
-    /// Emulator: the seed that shuffled blocks and lanes. With the same seed, a checked launch does the same again.
+    /// Emulator: the seed that shuffled blocks and lanes, if the same seed gives the same order again. This is so if the launch ran on one
+    /// OS thread, as checked launches do.
     pub seed: Option<u64>,
 }
 

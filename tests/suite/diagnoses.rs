@@ -173,6 +173,22 @@ fn an_index_outside_is_reported() -> Result<()> {
     })
 }
 
+/// Blocks that several OS threads run have no order that a seed repeats.
+#[test]
+fn only_a_launch_on_one_os_thread_says_that_its_seed_shows_the_fault_again() -> Result<()> {
+    for (checked, threads, repeats) in [(true, 2, true), (false, 1, true), (false, 2, false)] {
+        let mut options = EmulatorOptions::default();
+        (options.checked, options.threads, options.seed) = (checked, threads, Some(17));
+        let stream = Device::emulator_with(options).stream()?;
+        let (x, mut out) = (stream.buffer_zeroed(64)?, stream.buffer_zeroed(64)?);
+        let launch = kernels::out_of_bounds::launch(&stream, (2, 32), false, &x, &mut out);
+        let Err(Error::Fault(fault)) = launch else { panic!("no fault") };
+        assert_eq!(fault.seed, repeats.then_some(17));
+        assert_eq!(fault.to_string().contains("SEED=17 shows it again"), repeats, "{fault}");
+    }
+    Ok(())
+}
+
 /// The emulator also checks accesses that the caller promised to be inside. Without this check, they would reach memory
 /// of others, or no memory.
 #[test]

@@ -97,7 +97,9 @@ fn with_place(
 ) -> Found {
     let kernel = block.launch.kernel.to_owned();
     let Finding { diagnosis, help } = finding;
-    let (seed, thread, block_index) = (block.launch.options.seed, lane.thread, block.index.get());
+    let (thread, block_index) = (lane.thread, block.index.get());
+    // Blocks of several workers run in an order that no seed repeats.
+    let seed = block.launch.options.seed.filter(|_| block.launch.workers == 1);
     let fault =
         KernelFault { kernel, block: block_index, thread, file, line, column, diagnosis, view: None, help, seed };
     Found { rank: block.rank.get(), error: Error::Fault(Box::new(fault)) }
