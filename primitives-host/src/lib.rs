@@ -27,10 +27,10 @@
 //!
 //! # Observation
 //!
-//! [`Device::counters`] counts launches, copies, allocations and waits. With the feature `tracing`, each launch is a span
-//! `launch` of level `debug` with the fields `kernel`, `grid`, `block`, `shared_bytes` and `device`; loads of kernels,
-//! allocations and launches of graphs are events of that level, and faults are events of level `error`. Their target is
-//! `kernel_primitives`.
+//! [`Device::counters`] counts launches, copies, allocations and waits. With the feature `tracing`, each launch of a kernel
+//! outside of a graph is a span `launch` of level `debug` with the fields `kernel`, `grid`, `block`, `shared_bytes` and
+//! `device`; expressions on the emulator have none. Loads of kernels, allocations and launches of graphs are events of that
+//! level, and faults are events of level `error`. Their target is `kernel_primitives`.
 
 mod counters;
 #[cfg(feature = "cuda")]

@@ -322,8 +322,8 @@ pub struct HostPass<'a> {
     pub body: Box<dyn Fn() -> Result<()> + Send + Sync>,
 }
 
-/// Runs `body` on the host, as a launch on a stream of the emulator. It runs in the stream's order, is counted and traced as a launch, and
-/// is recorded if the stream captures. In memories that are only read, all bytes in the ranges must have been written.
+/// Runs `body` on the host, as a launch on a stream of the emulator. It runs in the stream's order, is counted as a launch, and is recorded
+/// if the stream captures. In memories that are only read, all bytes in the ranges must have been written.
 ///
 /// # Safety
 /// `body` accesses the memory of `uses` and nothing else, by address: it reads elements, and leaves in those that are written values of their
