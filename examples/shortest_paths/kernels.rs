@@ -5,7 +5,7 @@
 use kernel_primitives::functor::{Epilogue, Semiring};
 use kernel_primitives::prelude::*;
 
-/// The shortest of all ways that end with one more step.
+/// The shortest of all ways that end with one more step. The items are floats: +∞, which means no way, stays +∞. Integers would wrap.
 pub(crate) type MinPlus = Semiring<Min, Add>;
 
 /// Keeps what is there where it is smaller.

@@ -43,17 +43,24 @@ impl<V: Accumulate, X: Accumulate<Accum = V::Accum>> Reduction<(V, X)> for PlusT
 ///
 /// | semiring | what a product finds |
 /// |---|---|
-/// | `Semiring { plus: Min, times: Add }` | the shortest path with one more edge |
+/// | `Semiring { plus: Min, times: Add }`, of floats | the shortest path with one more edge |
 /// | `Semiring { plus: LogicalOr, times: LogicalAnd }` | the vertices that are one edge further |
 /// | `Semiring { plus: Max, times: Mul }` | the most probable path |
 ///
 /// `plus` must be commutative and have an identity, which is the result of a row without entries ([`Reducer::of_none`]).
+///
+/// The next product takes this result as an item. In the first row of the table, it is +∞, which means no path, and +∞ plus a length is
+/// +∞. For integers, it is the largest value, and [`Add`](super::Add) wraps: use a `times` of your own that saturates. In the third row, it
+/// is −∞, and −∞ times an entry of 0 is NaN: keep no entries of 0, or let the [`Epilogue`] write `total.maximum(0.0)`.
 ///
 /// ```
 /// use kernel_primitives::functor::{Add, Min, Reduction, Semiring};
 ///
 /// let shortest = Semiring { plus: Min, times: Add };
 /// assert_eq!(shortest.of(&[(2.0f32, 10.0f32), (3.0, 1.0)]), 4.0);
+/// assert_eq!(shortest.of(&[(2.0f32, f32::INFINITY)]), f32::INFINITY);
+/// // The sum of integers wraps.
+/// assert_eq!(shortest.of(&[(5i32, i32::MAX)]), i32::MIN + 4);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
 #[repr(C)]
