@@ -31,7 +31,7 @@ use picture::{Picture, heat_colour};
 /// Fields along an edge.
 const N: usize = 240;
 
-/// The number of products after which the host checks whether a distance has changed. It must be even.
+/// The number of products after which the host checks whether a distance has changed.
 const STEPS: usize = 32;
 
 fn main() -> std::result::Result<(), Box<dyn Error>> {
