@@ -119,7 +119,8 @@ algorithm! {
 /// both in the order of the runs, and `count[0]` the number of runs.
 ///
 /// `lengths` are numbers of any type; an integer type that is too small wraps. Otherwise this works as [`reduce_by_key`] with a value of 1
-/// for each item. Temporary memory: 32 bytes for each tile. A tile has some 50 KB of items; it is smaller if there are few items.
+/// for each item. Temporary memory: 32 bytes for each tile. A tile has some 50 KB of items; it is smaller if there are few items. If items
+/// are not read in vectors, such as strided ones or those of 3 bytes, it has 6528 items at most.
 ///
 /// Ready for numbers with lengths of `u32`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::run_length_encode<MyItem, u64>);`.
@@ -251,6 +252,7 @@ algorithm! {
 }
 
 /// Combines, for each item, `first` and the values that come before it in its run of equal keys. The first item of each run gets `first`.
+/// `op` is also called with the last value of a run, though no result has it.
 ///
 /// Otherwise this works as [`inclusive_scan_by_key`].
 ///

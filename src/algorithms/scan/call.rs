@@ -115,7 +115,8 @@ algorithm! {
     exclusive_scan
 }
 
-/// Combines, for each item, `first` and all items before it: `out[0] = first`, `out[i] = first op x[0] op … op x[i - 1]`.
+/// Combines, for each item, `first` and all items before it: `out[0] = first`, `out[i] = first op x[0] op … op x[i - 1]`. `op` is also
+/// called with the last item, though no result has it. So an operator that checks for overflow may find one there.
 ///
 /// Otherwise this works as [`inclusive_scan`].
 ///

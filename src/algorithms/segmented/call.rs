@@ -40,11 +40,12 @@ algorithm! {
 /// Cost: one read of the input and one of the offsets. The number of launches depends on the sizes:
 ///
 /// - Small inputs take one launch. An input is small if it has up to 8192 segments, and up to 2^16 items, or up to 2^20 items in segments
-///   of up to 2048 four-byte items on average. Two warps reduce each segment, or a block if the segment is long. So one long segment among
-///   short ones is the work of one block.
-/// - Otherwise a warp reduces a tile of 8 KiB, whatever segments the tile has, and a small second launch follows. Segments of all lengths
-///   are balanced, even a segment that is the whole input; short ones have a lane each. Temporary memory: two accumulators and eight bytes
-///   for each tile.
+///   of up to 512 vectors on average. A vector is 16 bytes of items of 1, 2, 4 or 8 bytes that are contiguous in memory, and otherwise
+///   usually one item. Two warps reduce each segment, or a block if the segment is long. So one long segment among short ones is the work
+///   of one block.
+/// - Otherwise a warp reduces a tile of 512 vectors, or fewer of items of more than 16 bytes, whatever segments the tile has, and a small
+///   second launch follows. Segments of all lengths are balanced, even a segment that is the whole input; short ones have a lane each.
+///   Temporary memory: two accumulators and eight bytes for each tile.
 ///
 /// Ready for numbers with offsets of `u32`, with `Sum`, `MinOf` and `MaxOf`, and for sums of `f32` with offsets of `u64`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::segmented_reduce<f32, u64, MyReduction>);`.
@@ -162,11 +163,12 @@ algorithm! {
 ///
 /// Few items in short segments need no temporary memory: [some lanes](struct@device::segment_scan_warps), a warp or a block scan each
 /// segment, depending on the average length. A call takes this way if all of the following hold. There are up to 2^20 items of up to four
-/// bytes, 2^19 of eight bytes, or 2^18 of more (the tuning value `scan.segments`). Segments have up to 16 384 items of up to four bytes on
-/// average, or 64 KB of larger items. There are four items for each offset, or up to 8192 offsets. One long segment among short ones is
-/// then the work of one block.
+/// bytes, 2^19 of eight bytes, or 2^18 of more (the tuning value `scan.segments`). Segments have up to 16 384 items of 1, 2 or 4 bytes on
+/// average, or 64 KB of items of 8 or 16 bytes; of items of other sizes and of strided ones, they have up to 4096. There are four items
+/// for each offset, or up to 8192 offsets. One long segment among short ones is then the work of one block.
 ///
-/// Otherwise a block scans a tile of some 50 KB of items, whatever segments the tile has; tiles are smaller if there are few items.
+/// Otherwise a block scans a tile of some 50 KB of items, whatever segments the tile has; tiles are smaller if there are few items. If
+/// items are not read in vectors, such as strided ones or those of 3 bytes, a tile has 3200 items at most.
 /// Segments of all lengths are balanced. So are empty segments, whether they are together or among many items. A warp reads the offsets of
 /// its part of a tile in groups of 256, one group after the other. If there are hundreds of empty segments between any two items, such as a
 /// million segments of a few thousand items, a few warps read all offsets, and the scan takes about as long as these reads wait. A tile
@@ -229,7 +231,8 @@ algorithm! {
     segmented_exclusive_scan
 }
 
-/// Combines, for each item, `first` and the items before it in its segment. The first item of each segment gets `first`.
+/// Combines, for each item, `first` and the items before it in its segment. The first item of each segment gets `first`. `op` is also
+/// called with the last item of a segment, though no result has it.
 ///
 /// Otherwise this works as [`segmented_inclusive_scan`].
 ///

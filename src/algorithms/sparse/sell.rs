@@ -87,17 +87,18 @@ impl<V: Element, I: CsrIndex> Sell<V, I> {
             I::slots((stream, dims(count + 1, u32::MAX as usize)), matrix.offsets(), order, &mut slots)?;
             let mut slices = stream.buffer_uninit::<u64>(count + 1)?;
             exclusive_scan(run.part(), &slots, 0, Add, &mut slices)?;
-            let all = slices.slice(count..)?.to_vec()?[0];
-            Ok((slices, all))
+            let ends = slices.slice(count.saturating_sub(1)..)?.to_vec()?;
+            let (last, all) = (ends[0], ends[ends.len() - 1]);
+            // Lanes of the last slice may have no row. Damaged offsets may give any numbers.
+            let without_row = (count * SELL_ROWS - rows) as u64 * (all.wrapping_sub(last) / SELL_ROWS as u64);
+            Ok((slices, all, all.saturating_sub(without_row)))
         };
-        let (entries, longest) = (matrix.entries() as u64, matrix.longest_row() as u64);
-        // Lanes of the last slice may have no row.
-        let most = entries + entries / 16 + (count * SELL_ROWS - rows) as u64 * longest;
+        let entries = matrix.entries() as u64;
         let mut order = stream.buffer_uninit::<I>(0)?;
-        let (mut slices, mut all) = slices_of(&order)?;
-        if window > SELL_ROWS && all > most.min(I::MOST) {
-            order = I::order(run.part(), matrix.offsets(), window as u64, longest)?;
-            (slices, all) = slices_of(&order)?;
+        let (mut slices, mut all, of_rows) = slices_of(&order)?;
+        if window > SELL_ROWS && (of_rows > entries + entries / 16 || all > I::MOST) {
+            order = I::order(run.part(), matrix.offsets(), window as u64, matrix.longest_row() as u64)?;
+            (slices, all, _) = slices_of(&order)?;
         }
         if all > I::MOST {
             return Err(wrong(CALL, format!("there are {all} slots, and the index type counts to {}", I::MOST)));

@@ -2,8 +2,10 @@
 
 use kernel_primitives::algorithms::{Parameter, Run, Tuning, segmented_exclusive_scan, segmented_inclusive_scan};
 use kernel_primitives::functor::{Add, BinaryFn};
-use kernel_primitives::input::{Counting, Span, counting};
-use kernel_primitives::kernels::device::{SEGMENT_SCAN_WARPS_THREADS, segment_scan_lane_bits, segment_scan_warp_items};
+use kernel_primitives::input::{Counting, Span, Strided, counting};
+use kernel_primitives::kernels::device::{
+    SEGMENT_SCAN_WARPS_THREADS, segment_scan_lane_bits, segment_scan_warp_items, segment_tile_items,
+};
 use kernel_primitives::{Buffer, Device, Diagnosis, EmulatorOptions, Error, Result, Stream};
 
 use crate::kernels::hostile::AddExactly;
@@ -50,6 +52,11 @@ fn lanes_are_as_many_as_segments_are_long() {
     assert_eq!(segment_scan_lane_bits::<Span<u8>>(160, 11), Some(0));
     assert_eq!(segment_scan_lane_bits::<Span<u8>>(161, 11), Some(1));
     assert_eq!(segment_scan_warp_items::<Span<[u64; 16]>>(), 64);
+    // Items that are not read in vectors are fewer.
+    for bits in [segment_scan_lane_bits::<Span<[u8; 3]>>, segment_scan_lane_bits::<Strided<Span<u32>>>] {
+        assert_eq!([bits(4096, 1), bits(4097, 1)], [Some(8), None]);
+    }
+    assert_eq!([segment_tile_items::<Span<[u8; 3]>>(), segment_tile_items::<Strided<Span<u32>>>()], [512; 2]);
 }
 
 /// Compares both scans of an input and an output that begin anywhere in a vector.
