@@ -8,15 +8,15 @@
 //! mpirun -n 2 -x KERNEL_PRIMITIVES_GROUP=127.0.0.1:15123 target/release/examples/two_processes
 //! ```
 //!
-//! Without a launcher, the program starts itself as several processes of this machine. Each process has a GPU, or the emulator if there is
-//! none. `KERNEL_PRIMITIVES_DEVICE=emulator` makes all processes use the emulator.
+//! Without a launcher, the program starts itself as several processes of this machine. Each process has a GPU of its own. If there are
+//! fewer GPUs than processes, all processes use the emulator. `KERNEL_PRIMITIVES_DEVICE=emulator` asks for that.
 
 use std::env;
 use std::net::TcpListener;
 use std::process::{Child, Command, exit};
 
 use kernel_primitives::expr::{Reductions, Tensor, element_index, sin};
-use kernel_primitives::{Error, Group, GroupOptions, ReduceOp, Result};
+use kernel_primitives::{DEVICE_VARIABLE, Device, Error, Group, GroupOptions, ReduceOp, Result};
 
 /// The number of points of all processes.
 const POINTS: usize = 1 << 20;
@@ -26,9 +26,9 @@ fn main() -> Result<()> {
         Ok(options) => member(&options),
         // No launcher has started this process.
         Err(Error::Group { .. }) => {
-            match env::args().nth(1).map(|size| size.parse::<usize>()) {
+            match env::args_os().nth(1).map(|size| size.to_str().and_then(|size| size.parse::<usize>().ok())) {
                 None => start(2),
-                Some(Ok(size @ 1..)) => start(size),
+                Some(Some(size @ 1..)) => start(size),
                 Some(_) => {
                     eprintln!("usage: two_processes [processes], at least 1");
                     exit(2);
@@ -44,18 +44,39 @@ fn main() -> Result<()> {
 fn start(size: usize) {
     let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
     let program = env::current_exe().expect("the path of this program");
-    let member = |rank: usize| -> Child {
+    let asked = env::var(DEVICE_VARIABLE).unwrap_or_default();
+    let on_emulator = needs_emulator(size, Device::gpu_count(), &asked);
+    if on_emulator {
+        println!("there are fewer GPUs than processes: all processes use the emulator");
+    }
+    let member = |rank: usize| {
         let mut command = Command::new(&program);
         command.env("RANK", rank.to_string()).env("LOCAL_RANK", rank.to_string()).env("WORLD_SIZE", size.to_string());
         command.env("MASTER_ADDR", "127.0.0.1").env("MASTER_PORT", free.port().to_string());
-        command.spawn().expect("a process")
+        if on_emulator {
+            command.env(DEVICE_VARIABLE, "emulator");
+        }
+        command.spawn()
     };
-    let members: Vec<Child> = (0..size).map(member).collect();
+    let mut members: Vec<Child> = Vec::new();
+    let started = (0..size).try_for_each(|rank| member(rank).map(|member| members.push(member)));
+    if let Err(error) = &started {
+        eprintln!("process {} does not start: {error}", members.len());
+        // The members would wait for it. One that has ended by itself need not be stopped.
+        for member in &mut members {
+            let _ = member.kill();
+        }
+    }
     let ends: Vec<bool> =
         members.into_iter().map(|mut member| member.wait().is_ok_and(|status| status.success())).collect();
-    if ends.contains(&false) {
+    if started.is_err() || ends.contains(&false) {
         exit(1);
     }
+}
+
+/// Whether there are GPUs, but too few for all processes, and `asked` leaves the choice to the program.
+fn needs_emulator(size: usize, gpus: usize, asked: &str) -> bool {
+    (1..size).contains(&gpus) && matches!(asked, "" | "auto")
 }
 
 /// Runs one of the processes.
@@ -109,4 +130,15 @@ fn check(slope: f64, intercept: f64) {
     }
     let expected = line(sums);
     assert!((slope - expected.0).abs() < 1e-8 && (intercept - expected.1).abs() < 1e-8, "not {expected:?}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::needs_emulator;
+
+    #[test]
+    fn processes_use_the_emulator_if_there_are_fewer_gpus() {
+        assert!(needs_emulator(2, 1, "") && needs_emulator(3, 2, "auto"));
+        assert!(!needs_emulator(2, 0, "") && !needs_emulator(2, 2, "") && !needs_emulator(2, 1, "gpu"));
+    }
 }
