@@ -153,5 +153,23 @@ impl Reference {
 fn largest_error(results: &[f32], reference: &[f64]) -> f64 {
     assert_eq!(results.len(), reference.len());
     let differences = results.iter().zip(reference).map(|(&result, reference)| (f64::from(result) - reference).abs());
-    differences.fold(0.0, |largest, difference| if difference <= largest { largest } else { difference })
+    // In this order, a NaN without a minus sign is larger than all numbers.
+    differences.max_by(f64::total_cmp).unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::largest_error;
+
+    #[test]
+    fn a_nan_at_any_place_is_the_largest_error() {
+        assert_eq!(largest_error(&[1.0, -3.0, 2.0], &[0.0; 3]), 3.0);
+        for place in 0..3 {
+            for nan in [f32::NAN, -f32::NAN] {
+                let mut results = [5.0, f32::INFINITY, 0.0];
+                results[place] = nan;
+                assert!(largest_error(&results, &[0.0; 3]).is_nan(), "{results:?}");
+            }
+        }
+    }
 }

@@ -50,6 +50,7 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
 
 /// The strongest frequency of each frame must be that of the rising tone in the middle of the frame.
 fn check(powers: &[f32], rows: usize) {
+    assert!(powers.iter().all(|power| power.is_finite()), "a power is not finite");
     for (frame, powers) in powers.chunks(rows).enumerate() {
         let strongest = (0..rows).max_by(|&a, &b| powers[a].total_cmp(&powers[b])).expect("there are some");
         let time = (frame as f64 * STEP as f64 + FRAME as f64 / 2.0) / RATE;
