@@ -112,7 +112,7 @@ impl CustomOp2 for SwiGlu<'_> {
         up_at: &Layout,
     ) -> Result<(CudaStorage, Shape)> {
         let shape = self.shape(gate_at, up_at)?;
-        // SAFETY: as above; the stream was adopted.
+        // SAFETY: as above; `on` adopted the stream, or it is one of the emulator.
         unsafe { on_gpu(self.stream, &[(gate, gate_at), (up, up_at)], shape, |inputs, out| self.compute(inputs, out)) }
     }
 }

@@ -34,7 +34,8 @@ impl<'a> Lent<'a> {
         let whole = match self.whole.iter().find(|(known, _)| *known == address) {
             Some((_, whole)) => whole.clone(),
             None => {
-                let buffer = if self.stream.device().is_gpu() {
+                // Memory without elements may have no address, which only `from_raw_owned` takes.
+                let buffer = if self.stream.device().is_gpu() && len > 0 {
                     // Dropped without a wait: what `candle` does on the stream comes after the work.
                     // SAFETY: the caller's contract.
                     unsafe { Buffer::from_raw_borrowed(self.stream, address, len)? }
@@ -112,7 +113,7 @@ mod gpu {
     ///
     /// # Safety
     ///
-    /// `compute` keeps no view, and only reads the first ones. The stream is that of [`adopt`].
+    /// `compute` keeps no view, and only reads the first ones. If the stream is one of a GPU, [`adopt`] made it.
     pub unsafe fn on_gpu(
         stream: &Stream,
         inputs: &[(&CudaStorage, &Layout)],
@@ -121,7 +122,7 @@ mod gpu {
     ) -> Result<(CudaStorage, Shape)> {
         let device = inputs[0].0.device().clone();
         let theirs = device.cuda_stream();
-        if stream.as_raw() != theirs.cu_stream().cast() {
+        if !stream.device().is_gpu() || stream.as_raw() != theirs.cu_stream().cast() {
             candle_core::bail!("tensors of another device of candle than the stream");
         }
         // SAFETY: all of it is computed before it is read.
