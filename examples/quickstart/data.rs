@@ -1,8 +1,7 @@
 //! The numbers to work on: from a `.npy` file, or from the file that comes with the example.
 
 use std::error::Error;
-use std::fs::File;
-use std::io::{self, Read};
+use std::fs;
 use std::path::Path;
 
 use kernel_primitives::interop::npy::{NpyArray, NpyHeader, NpyType};
@@ -25,24 +24,23 @@ impl Series {
     /// The weekly CO2 record of Mauna Loa.
     pub(crate) fn co2() -> Result<Self, Box<dyn Error>> {
         let name = "CO2 at Mauna Loa, weekly, March 1958 to December 2001".to_owned();
-        Ok(Self { name, values: values(|| Ok(CO2))?, items: "weeks", unit: " ppm" })
+        Ok(Self { name, values: values(CO2)?, items: "weeks", unit: " ppm" })
     }
 
     /// The array in a `.npy` file, of any shape.
     pub(crate) fn from_file(path: &Path) -> Result<Self, Box<dyn Error>> {
         let name = path.display().to_string();
-        let values = values(|| File::open(path)).map_err(|error| format!("{name}: {error}"))?;
+        let read = || values(&fs::read(path)?);
+        let values = read().map_err(|error| format!("{name}: {error}"))?;
         Ok(Self { name, values, items: "values", unit: "" })
     }
 }
 
 /// Reads the elements of a file of `float32` or `float64`, in C order, and rounds them to `float32`.
-pub(crate) fn values<R: Read>(open: impl Fn() -> io::Result<R>) -> Result<Vec<f32>, Box<dyn Error>> {
-    let values = match NpyHeader::read_from(open()?)?.element() {
-        NpyType::F64 => {
-            NpyArray::<f64>::read_from(open()?)?.into_values().into_iter().map(|value| value as f32).collect()
-        }
-        _ => NpyArray::<f32>::read_from(open()?)?.into_values(),
+pub(crate) fn values(file: &[u8]) -> Result<Vec<f32>, Box<dyn Error>> {
+    let values = match NpyHeader::read_from(file)?.element() {
+        NpyType::F64 => NpyArray::<f64>::read_from(file)?.into_values().into_iter().map(|value| value as f32).collect(),
+        _ => NpyArray::<f32>::read_from(file)?.into_values(),
     };
     if values.is_empty() {
         return Err("the array is empty, so it has no mean".into());

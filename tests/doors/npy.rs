@@ -154,7 +154,7 @@ fn damaged_files_are_an_error_or_an_array_of_its_shape() {
 fn a_series_is_of_finite_floats() {
     let read = |descr: &str, shape: &str, data: &[u8]| {
         let bytes = file(&header(descr, shape), data);
-        data::values(|| Ok(&bytes[..])).map_err(|error| error.to_string())
+        data::values(&bytes).map_err(|error| error.to_string())
     };
     let values = [1.5f32, -2.0];
     let double: Vec<u8> = values.iter().flat_map(|&value| f64::from(value).to_be_bytes()).collect();
@@ -169,4 +169,19 @@ fn a_series_is_of_finite_floats() {
         let error = read(descr, shape, data).expect_err(what);
         assert!(error.contains(what), "{error}: not {what}");
     }
+}
+
+/// A shell passes the output of a command so: `quickstart <(zcat series.npy.gz)`.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_series_is_read_from_a_pipe() {
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+
+    let (reader, mut writer) = std::io::pipe().expect("a pipe");
+    writer.write_all(&file(&header("'<f4'", "(1,)"), &1.5f32.to_le_bytes())).expect("room in the pipe");
+    drop(writer);
+    let path = format!("/proc/self/fd/{}", reader.as_raw_fd());
+    let series = data::Series::from_file(path.as_ref()).expect("a series");
+    assert_eq!(series.values, [1.5]);
 }
