@@ -22,6 +22,7 @@ mod kernels;
 mod picture;
 
 use std::error::Error;
+use std::ffi::OsString;
 use std::ops::{Add, Mul, Sub};
 use std::time::Instant;
 
@@ -32,6 +33,9 @@ use picture::{Picture, heat_colour};
 
 /// The length of a step.
 const DT: f64 = 0.01;
+
+/// The largest number of systems, and of steps.
+const MOST: usize = 1 << 24;
 
 /// The type of the integrator's numbers.
 trait Number: Clone + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Mul<f64, Output = Self> {}
@@ -67,7 +71,7 @@ impl Eager {
             result.assign(value)?;
             Ok(Self(result))
         };
-        make().expect("an operation of tensors of one shape")
+        make().expect("the operands have one shape, and the result needs memory")
     }
 }
 
@@ -256,16 +260,17 @@ fn read(state: &[Tensor<f64>; 3]) -> Result<States> {
     Ok([x.to_vec()?, y.to_vec()?, z.to_vec()?])
 }
 
+/// Parses an argument that says how many systems or steps there are.
+fn number(argument: Option<OsString>, what: &str, default: usize) -> std::result::Result<usize, String> {
+    let Some(text) = argument else { return Ok(default) };
+    let number = text.to_str().and_then(|text| text.parse::<usize>().ok()).filter(|number| (1..=MOST).contains(number));
+    number.ok_or_else(|| format!("`{}` is no number of {what} from 1 to {MOST}", text.display()))
+}
+
 fn main() -> std::result::Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1);
-    let mut number = |what: &str, default: usize| match arguments.next() {
-        None => Ok(default),
-        Some(text) => {
-            let number = text.to_str().and_then(|text| text.parse().ok()).filter(|&number| number > 0);
-            number.ok_or_else(|| format!("`{}` is no number of {what}", text.display()))
-        }
-    };
-    let (systems, steps) = (number("systems", 4096)?, number("steps", 50)?);
+    let systems = number(arguments.next(), "systems", 4096)?;
+    let steps = number(arguments.next(), "steps", 50)?;
 
     let device = Device::auto()?;
     println!("device  {device}: {}", device.reason());
@@ -297,4 +302,18 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     let shown = Ensemble { stream: ensemble.stream, r: parameters(720), steps: 0 };
     shown.picture()?.write(arguments.next(), "lorenz.png")?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST, number};
+
+    #[test]
+    fn numbers_without_systems_or_with_too_many_are_an_error() {
+        let asked = |text: &str| number(Some(text.into()), "systems", 4096);
+        assert_eq!((number(None, "systems", 4096), asked("1"), asked(&MOST.to_string())), (Ok(4096), Ok(1), Ok(MOST)));
+        for text in ["0", "-1", "many", "99999999999999", "99999999999999999999"] {
+            assert!(asked(text).is_err(), "{text}");
+        }
+    }
 }
