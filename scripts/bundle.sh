@@ -60,6 +60,8 @@ trap 'rm -f "$list"' EXIT
 build bench --no-run --bench gpu | programs >"$list"
 if [ "${PARTS:-all}" != benches ]; then
     build test --release --no-run | programs | sed '/^ptx /d' >>"$list"
+    # Of an example with unit tests, the line above builds only these.
+    build build --release --examples | programs | sed '/^ptx /d' >>"$list"
     # A crate of a user's, whose kernels are compiled apart from those of the library.
     build test --release --no-run --manifest-path examples/template/Cargo.toml --test kernels \
         --target-dir "${CARGO_TARGET_DIR:-target}" | programs | sed -n 's/^test /test template_/p' >>"$list"
