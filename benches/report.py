@@ -25,11 +25,28 @@ README = ROOT / "README.md"
 SEVERAL = ROOT / "docs/several_devices.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
-# The peers by the prefix of their columns.
+# The peers of algorithms by the prefix of their columns, and those of all rows.
 PEERS = {"CUB": "CUB", "Thrust": "Thrust", "torch": "PyTorch"}
+ALL_PEERS = {
+    **PEERS,
+    "torch compiled": "PyTorch, compiled",
+    "CuPy": "CuPy",
+    "CUDA": "CUDA by hand",
+    "tiled": "tiles by hand",
+    "cuSPARSE": "cuSPARSE",
+    "cuFFT": "cuFFT",
+}
 
-# The peers whose versions a record may have. Thrust has CUB's.
-VERSIONS = ["CUB", "CUDA", "cuSPARSE", "cuFFT", "PyTorch", "CuPy"]
+# What the peers are made of: the name by which a record may have a version, and the prefixes of the columns. Thrust has CUB's version.
+LIBRARIES = {
+    "CUB": ("CUB", ["CUB"]),
+    "Thrust": ("", ["Thrust"]),
+    "kernels by hand in CUDA": ("CUDA", ["CUDA", "tiled"]),
+    "cuSPARSE": ("cuSPARSE", ["cuSPARSE"]),
+    "cuFFT": ("cuFFT", ["cuFFT"]),
+    "PyTorch": ("PyTorch", ["torch", "torch compiled"]),
+    "CuPy": ("CuPy", ["CuPy"]),
+}
 
 # The peers that a row must have, by the prefixes of their columns. The key is an algorithm or the beginning of another row's name: the
 # first that fits counts. PyTorch belongs to the rows of the first input, and to all but OWN of the algorithms in ANY_INPUT.
@@ -49,13 +66,20 @@ EXPECTED = {
     "expression, Lorenz": ["CUDA", "Thrust"],
     **dict.fromkeys(["expression, host time", "expression, first evaluation"], []),
     "expression, ": ["torch", "torch compiled"],
+    # PyTorch has the matrices that torch_peers.py makes.
+    **dict.fromkeys([f"spmv f32 {name}" for name in ("Poisson", "random", "Zipf")], ["cuSPARSE", "torch"]),
+    **dict.fromkeys([f"spmv f64 {name}" for name in ("Poisson", "mesh", "band")], ["cuSPARSE", "torch"]),
+    "spmm f32 Poisson": ["cuSPARSE", "torch"],
     **dict.fromkeys(["spmv f", "spmm f"], ["cuSPARSE"]),
     "conjugate gradients": ["CuPy"],
     **dict.fromkeys(["fft ", "rfft "], ["cuFFT"]),
     **dict.fromkeys(["stencil, 5 points", "stencil, 7 points"], ["CUDA", "tiled", "torch", "torch compiled"]),
     "stencil, norm ": ["torch", "torch compiled"],
-    "stencil, width ": ["CUDA"],
+    **dict.fromkeys(["stencil, width 9,", "stencil, width 33,"], ["CUDA", "tiled", "torch", "torch compiled"]),
+    "stencil, width ": ["CUDA", "torch"],
 }
+# Rows of what calls cost on the host, which have no peer among these.
+HOST_ROWS = ["first launch", "launch, host time", "graph of 100 launches, host time"]
 ANY_INPUT = ["sort_keys", "sort_by", "top_k"]
 # An order of the caller's own. PyTorch has none.
 OWN = "own order"
@@ -125,6 +149,11 @@ def beside(row, peers):
     return [*(digits(row[f"{key} ms"]) if f"{key} ms" in row else "" for key in peers), f"{found[1]:.2f}" if found else ""]
 
 
+def kind(row):
+    """The key of EXPECTED that a row belongs to, if there is one."""
+    return row.get("algorithm") or next((key for key in EXPECTED if row["name"].startswith(key)), None)
+
+
 def digits(value):
     """Three digits that count, or four."""
     return f"{value:.{max(0, 3 - len(str(int(value))))}f}" if value >= 1 else f"{value:.{2 - math.floor(math.log10(value))}f}"
@@ -142,10 +171,13 @@ def table(head, rows):
 
 
 class Results:
-    def __init__(self, path):
+    def __init__(self, path, whole=False):
+        def refuse(word):
+            raise SystemExit(f"{path.name}: {word} is no time and no ratio")
+
         text = path.read_bytes()
         self.name, self.hash = path.name, hashlib.sha256(text).hexdigest()
-        self.about = json.loads(text)
+        self.about = json.loads(text, parse_constant=refuse)
         self.rows = self.about.pop("rows")
         # Why rows have no time of a peer: reasons by the peers' columns, by the rows' names or "every row".
         self.missing = self.about.pop("missing", {})
@@ -155,6 +187,8 @@ class Results:
             raise SystemExit("\n    ".join([f"{path.name}: measurements failed:", *failures]))
         if failures is not None:
             self.require_peers()
+        if whole:
+            self.require_whole(says_what_failed=failures is not None)
         self.by_name = {row["name"]: row for row in self.rows}
         self.algorithms = {}
         for row in self.rows:
@@ -165,11 +199,10 @@ class Results:
         """Ends the program if a row has no time of a peer, and the record has no reason for that."""
         lost = []
         for row in self.rows:
-            name, algorithm = row["name"], row.get("algorithm")
+            name, algorithm, key = row["name"], row.get("algorithm"), kind(row)
             if algorithm and algorithm not in EXPECTED:
                 lost.append(f"{name}: EXPECTED in {pathlib.Path(__file__).name} has no peers of {algorithm}")
                 continue
-            key = algorithm or next((key for key in EXPECTED if name.startswith(key)), None)
             reasons = {**self.missing.get("every row", {}), **self.missing.get(name, {})}
             peers = [peer for peer in EXPECTED.get(key, []) if f"ratio to {peer}" not in row and peer not in reasons]
             if row.get("input") and (algorithm not in ANY_INPUT or row["input"] == OWN):
@@ -179,12 +212,27 @@ class Results:
         if lost:
             raise SystemExit("\n    ".join([f'{self.name}: peers are lost, and "missing" does not say why:', *lost]))
 
+    def require_whole(self, says_what_failed):
+        """Ends the program if the record is of a part of the benchmark."""
+        lost = [] if says_what_failed else ["it does not say what failed"]
+        lost += [f"its command has {option}" for option in ("--only", "--rows") if option in self.about["command"]]
+        kinds = {kind(row) or row["name"] for row in self.rows}
+        lost += [f"it has no row of {key}" for key in [*HOST_ROWS, *EXPECTED] if key not in kinds]
+        large = {row["algorithm"] for row in self.rows if row.get("log2") == LARGE}
+        algorithms = dict.fromkeys(row["algorithm"] for row in self.rows if "algorithm" in row)
+        lost += [f"it has no row of {name} at 2^{LARGE}" for name in algorithms if name not in large]
+        if lost:
+            raise SystemExit("\n    ".join([f"{self.name} is of a part of the benchmark:", *lost]))
+
     def machine(self):
         device = self.about["device"].split(" (")[0]
         return f"{device}, driver {self.about['driver']}"
 
     def peers(self):
-        return ", ".join(f"{name} {self.about[name]}" for name in VERSIONS if name in self.about)
+        """The libraries that rows stand beside, with the versions that the record has."""
+        found = {column.removeprefix("ratio to ") for row in self.rows for column in row}
+        libraries = [(name, key) for name, (key, columns) in LIBRARIES.items() if not found.isdisjoint(columns)]
+        return enumeration([f"{name} {self.about[key]}" if key in self.about else name for name, key in libraries])
 
     def families(self):
         """Names of families, each with the algorithms that have rows."""
@@ -212,6 +260,10 @@ class Results:
 
 def without(reasons):
     return ", ".join(f"no time of {peer} ({reason})" for peer, reason in reasons.items())
+
+
+def enumeration(names):
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names) or "none"
 
 
 def title(algorithm, types):
@@ -249,7 +301,8 @@ def page(results, several=None):
             "Thrust allocates its memory in each call, and waits for results that it returns to the host. Its sorts work in "
             "place, so we copy the keys first. PyTorch's sort also returns the places of the keys. PyTorch waits for the device "
             "where the length of its result depends on the input. It has no unsigned integers of 32 and 64 bits: there it sorts "
-            "and searches signed ones."
+            "and searches signed ones. The memory of its results comes from a cache of its own. CuPy's conjugate gradients wait for "
+            "the residual in each iteration; ours are a graph of two iterations, which looks at no residual."
         ),
         "",
         *(line for name, reasons in results.missing.items() for line in [f"- {name}: {without(reasons)}"]),
@@ -338,11 +391,8 @@ def several_devices(results):
     for row in (row for row in results.rows if "speed-up" not in row):
         name = row["name"].removeprefix("split, ").removesuffix(", 2 GPUs").replace(" 2^", ", 2^")
         between.append([name, digits(row["ms"]), digits(row["GB/s"])])
-    # Both runs have the same rows: those of one name stand together.
-    names = list(dict.fromkeys(cells[0] for cells in between))
-    between.sort(key=lambda cells: names.index(cells[0]))
     text = (
-        f"The next table has what goes between the devices, in both runs. NCCL is {about['NCCL']}, with "
+        f"The next table has what goes between the devices. NCCL is {about['NCCL']}, with "
         "`NCCL_NVLS_ENABLE=0`. The bytes are those of one device's buffer."
     )
     return [*lines, prose(text), "", *table(["", "ms", "GB/s"], between)]
@@ -402,7 +452,7 @@ def summary(results):
         ("scan, by the better of CUB's algorithms", "block scan {} {}x{}"),
         ("radix sort", "block sort, radix, {} {} x {}"),
         ("merge sort", "block sort, merge, {} {} x {}"),
-        ("bitonic sort, by CUB's radix sort", "block sort, network, {} {} x {}"),
+        ("bitonic sort, by CUB's faster sort", "block sort, network, {} {} x {}"),
     ]:
         for types in ["f32", "i32"]:
             ratios = [by_name.get(name.format(types, *shape), {}).get("ratio to CUB") for shape in shapes]
@@ -451,9 +501,10 @@ def summary(results):
 
 
 def behind(results):
-    """The rows that are more than 3 % behind the fastest peer."""
-    rows = [row for name in results.algorithms for row in results.algorithms[name] if best(row)]
-    return [row for row in rows if best(row)[1] < LEVEL], len(rows)
+    """The rows that are more than 3 % behind the fastest peer, with that peer's column and ratio; and the number of rows that have a peer."""
+    peers = {key: key for key in ALL_PEERS}
+    found = [(row, *best(row, peers)) for row in results.rows if best(row, peers)]
+    return [(row, key, ratio) for row, key, ratio in found if ratio < LEVEL], len(found)
 
 
 def behind_a_peer(results):
@@ -461,16 +512,23 @@ def behind_a_peer(results):
     if not rows:
         return []
     text = (
-        f"Of {count} rows, these are more than 3 % behind. Below some 6 µs, a launch takes most of the time: from run to run the "
+        f"Of all {count} rows beside a peer, these are more than 3 % behind. Below some 6 µs, a launch takes most of the time: from run to run the "
         "ratio of a row varies by 5 %. Up to some 12 µs, peers of two launches, such as scans of 2^20 items of CUB, depend on how "
         "fast the host launches: with a faster host, they can pass ours."
     )
     cells = []
-    for row in sorted(rows, key=lambda row: best(row)[1]):
-        peer, ratio = best(row)
-        cells.append([row["name"].replace(" 2^", ", 2^"), digits(row["ms"]), digits(times(row)[peer]), peer, f"{ratio:.2f}"])
+    for row, key, ratio in sorted(rows, key=lambda found: found[2]):
+        # Sorts of a block have no time of CUB in older records.
+        theirs = row.get(f"{key} ms", row["ms"] * ratio)
+        cells.append([row["name"].replace(" 2^", ", 2^"), digits(row["ms"]), digits(theirs), ALL_PEERS[key], f"{ratio:.2f}"])
     head = ["", "ms", "the peer's, ms", "fastest peer", "ratio"]
     return ["## Behind a peer", "", prose(text), "", *table(head, cells), ""]
+
+
+def launch_time(row):
+    """A sentence. Older records compare with another call of the driver than ours, and do not name it."""
+    driver = f", the driver's own call {row['driver µs']:.2f} µs" if "driver's call" in row else ""
+    return f"A typed launch takes {row['µs']:.2f} µs of host time{driver}."
 
 
 def host_times(by_name):
@@ -480,9 +538,8 @@ def host_times(by_name):
         launch, graph = by_name["launch, host time"], by_name["graph of 100 launches, host time"]
         first = by_name["first launch"]
         text = (
-            f"A typed launch takes {launch['µs']:.2f} µs of host time, the driver's own call {launch['driver µs']:.2f} µs. A "
-            f"graph of 100 launches takes {graph['µs']:.1f} µs; one by one they take {graph['one by one µs']:.0f}. A kernel's "
-            f"first launch takes {first['ms']:.1f} ms from its cubin, and {first['PTX load ms']:.0f} ms where the driver "
+            f"{launch_time(launch)} A graph of 100 launches takes {graph['µs']:.1f} µs; one by one they take "
+            f"{graph['one by one µs']:.0f}. A kernel's first launch takes {first['ms']:.1f} ms from its cubin, and {first['PTX load ms']:.0f} ms where the driver "
             "compiles its PTX."
         )
         lines += [prose(text), ""]
@@ -508,18 +565,16 @@ def figures(results):
     slower = [f"{name} {ratio:.3f}" for name, ratio in ratios.items() if ratio < 1]
     rows_behind, count = behind(results)
     small = [best(row)[1] for name in ratios for row in results.line(name) if row["log2"] == 16 and best(row)]
-    launch = results.by_name["launch, host time"]
     lines = [
         f"[![{FASTEST}, for each algorithm](benches/results/plots/ratios.svg)](benches/results/README.md)",
         "",
         prose(
-            f"Medians on an {results.machine()}, beside {results.peers()} and Thrust. A ratio is the time of the fastest "
+            f"Medians on an {results.machine()}, beside {results.peers()}. A ratio is the time of the fastest "
             f"measured peer divided by ours: above 1 we are faster. At 2^{LARGE} items: {shown}. Behind at that size: "
             f"{', '.join(slower) or 'none'}. At 2^16 items, {sum(ratio >= LEVEL for ratio in small)} of {len(small)} "
-            f"algorithms are faster or at most 3 % slower; the median is {statistics.median(small):.2f}. Of the {count} rows of all sizes and "
-            f"types, [{len(rows_behind)} are more than 3 % behind](benches/results/README.md#behind-a-peer). A typed launch takes "
-            f"{launch['µs']:.2f} µs of host time, the driver's own call {launch['driver µs']:.2f} µs. All rows and plots: "
-            "[`benches/results/`](benches/results/README.md)."
+            f"algorithms are faster or at most 3 % slower; the median is {statistics.median(small):.2f}. Of all {count} rows beside a "
+            f"peer, [{len(rows_behind)} are more than 3 % behind](benches/results/README.md#behind-a-peer). "
+            f"{launch_time(results.by_name['launch, host time'])} All rows and plots: [`benches/results/`](benches/results/README.md)."
         ),
     ]
     return "\n".join(lines)
@@ -700,7 +755,8 @@ def main():
     parser.add_argument("--json", type=pathlib.Path, default=RESULTS / "h200.json", metavar="FILE", help="the results")
     parser.add_argument("--out", type=pathlib.Path, metavar="FOLDER", help="where page and plots go; other pages stay")
     arguments = parser.parse_args()
-    results = Results(arguments.json)
+    # The pages of the repository are of all rows.
+    results = Results(arguments.json, whole=not arguments.out)
     folder = arguments.out or RESULTS
     folder.mkdir(parents=True, exist_ok=True)
     if arguments.out:
@@ -718,7 +774,7 @@ def main():
         plots = [folder / f"plots/{name}.svg" for name in ["ratios", "lorenz", *kinds]]
         stale += [path for path in plots if not path.exists() or results.hash not in path.read_text(encoding="utf-8")]
         if stale:
-            names = ", ".join(str(path.relative_to(ROOT)) for path in stale)
+            names = ", ".join(str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path) for path in stale)
             sys.exit(f"not what the results say: {names}; python3 benches/report.py writes them")
         return
     for path, text in texts.items():

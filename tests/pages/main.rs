@@ -7,6 +7,7 @@ use std::path::Path;
 use kernel_primitives::{Device, EmulatorOptions, Error, Result};
 
 mod algorithms;
+mod figures;
 mod loops;
 mod peers;
 #[path = "../../docs/first_collective/ranks.rs"]
