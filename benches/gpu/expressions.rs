@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use kernel_primitives::expr::{
     AxisSlice, Expr, Functions, Operand, PairFunctions, Prepared, Reductions, Tensor, axis_index, constant, dot,
-    element_index, normal, scalar, sin, uniform,
+    element_index, normal, normal_at, scalar, sin, uniform, uniform_at,
 };
 use kernel_primitives::functor;
 use kernel_primitives::kernels::map_binary;
@@ -158,20 +158,23 @@ impl Bench<'_> {
         )?;
         // As on the CPU, whose numbers the tests compare with the published generator.
         let cpu = Device::emulator().stream()?;
-        let (uniforms, normals) = (Tensor::zeros(&cpu, part)?, Tensor::zeros(&cpu, part)?);
-        uniforms.assign(uniform::<f32>(5))?;
-        normals.assign(normal::<f32>(5))?;
-        let begins_like = |expected: &Tensor<f32>| -> Result<bool> {
-            let pairs = a.slice(..part as isize)?.to_vec()?.into_iter().zip(expected.to_vec()?);
-            Ok(pairs.into_iter().all(|(a, expected)| (a - expected).abs() <= 2e-6 * (1.0 + expected.abs())))
+        let parts_by_cpu = |numbers: &dyn Fn(Expr<u64>) -> Expr<f32>| -> Result<Vec<f32>> {
+            let numbers_from = |begin: usize| -> Result<Vec<f32>> {
+                let out = Tensor::<f32>::uninit(&cpu, part)?;
+                out.assign(numbers(element_index::<u64>() + begin as u64))?;
+                out.to_vec()
+            };
+            Ok(begins.map(numbers_from).into_iter().collect::<Result<Vec<_>>>()?.concat())
         };
+        let uniforms = parts_by_cpu(&|index| uniform_at(scalar(5u64), index))?;
+        let normals = parts_by_cpu(&|index| normal_at(scalar(5u64), index))?;
         self.row(
             &format!("expression, uniform, f32 2^{log2}"),
             4 * n,
             clear,
             || a.assign(uniform::<f32>(5)),
             None,
-            || begins_like(&uniforms),
+            || like(&|i| uniforms[i]),
         )?;
         self.row(
             &format!("expression, normal, f32 2^{log2}"),
@@ -179,7 +182,7 @@ impl Bench<'_> {
             clear,
             || a.assign(normal::<f32>(5)),
             None,
-            || begins_like(&normals),
+            || like(&|i| normals[i]),
         )
     }
 
@@ -277,16 +280,21 @@ impl Bench<'_> {
             // As nvcc contracts what it compiles.
             let next = step(&r.clone().expr(), state.clone().map(Operand::expr)).map(Expr::contract);
             let prepared = Prepared::new(state.iter().zip(&next).map(|(x, next)| x.to(next)))?;
-            // Each run so far is a step of all of them.
+            // Each run so far is a step of all of them. The first ones are looked at, some in the middle, and the last ones.
             let steps = Cell::new(0);
+            let part = n.min(1000);
+            let right_from = |begin: usize| -> Result<bool> {
+                let part = |axis: &Tensor<f64>| axis.slice(begin as isize..(begin + part) as isize)?.to_vec();
+                let found = state.iter().map(part).collect::<Result<Vec<_>>>()?;
+                Ok((0..found[0].len()).all(|i| {
+                    let r = (begin + i) as f64 * (49.9 / n as f64) + 0.1;
+                    let expected = (0..steps.get()).fold([10.0; 3], |state, _| step(&r, state));
+                    found.iter().zip(expected).all(|(axis, x)| (axis[i] - x).abs() < 1e-10 * x.abs())
+                }))
+            };
             let agree = || {
                 steps.set(steps.get() + 1);
-                let y = state[1].slice(..1000)?.to_vec()?;
-                Ok(y.iter().enumerate().all(|(i, y)| {
-                    let r = i as f64 * (49.9 / n as f64) + 0.1;
-                    let expected = (0..steps.get()).fold([10.0; 3], |state, _| step(&r, state))[1];
-                    (y - expected).abs() < 1e-10 * expected.abs()
-                }))
+                Ok(right_from(0)? && right_from((n - part) / 2)? && right_from(n - part)?)
             };
             let name = format!("expression, Lorenz step of one kernel, f64 2^{log2}");
             // A step that is not made is seen by its result.

@@ -147,6 +147,7 @@ impl Bench<'_> {
         stream.synchronize()?;
         let sliced = began.elapsed().as_secs_f64() * 1e3;
         if slices.slots() < 2 * entries {
+            y.copy_from(&vec![T::of(f64::NAN); rows])?;
             let workspace = &mut self.workspace;
             let mut ours = || spmv(Run::on(&stream).with(workspace), &slices, &x, &mut y);
             let in_slices = compare(&stream, &mut [&mut ours])?[0];
@@ -174,6 +175,7 @@ impl Bench<'_> {
         let mut ways = Vec::new();
         for (way, method) in WAYS {
             a.set_method(method)?;
+            y.copy_from(&vec![T::of(f64::NAN); rows])?;
             let workspace = &mut self.workspace;
             let mut ours = || spmv(Run::on(&stream).with(workspace), &a, &x, &mut y);
             ways.push((way, compare(&stream, &mut [&mut ours])?[0]));
