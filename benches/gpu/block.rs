@@ -37,15 +37,16 @@ pub(crate) fn run(device: &Device, options: &Options, report: &mut Report) -> Re
             rows!(@ 256, $kind, $kernel, [$($peer)*], $t, $items, $factor, $value, $equal);
         )*};
     }
+    // The sums of CUB's atomics are the same in each run for whole numbers only, and ours for all.
     rows! {
         "reduce to first" reduce_to_first ["reduce_to_first_warps" "reduce_to_first_raking" "reduce_to_first_commutative"] f32 4, |_: u32| 0.0, float, near;
         "reduce to first" reduce_to_first ["reduce_to_first_warps" "reduce_to_first_raking" "reduce_to_first_commutative"] f32 8, |_: u32| 0.0, float, near;
-        "reduce to first" reduce_to_first ["reduce_to_first_warps" "reduce_to_first_raking" "reduce_to_first_commutative"] i32 4, |_: u32| 0, integer, same;
-        "reduce to first" reduce_to_first ["reduce_to_first_warps" "reduce_to_first_raking" "reduce_to_first_commutative"] i32 8, |_: u32| 0, integer, same;
+        "reduce to first" reduce_to_first ["reduce_to_first_warps" "reduce_to_first_raking" "reduce_to_first_commutative" "reduce_to_first_atomics"] i32 4, |_: u32| 0, integer, same;
+        "reduce to first" reduce_to_first ["reduce_to_first_warps" "reduce_to_first_raking" "reduce_to_first_commutative" "reduce_to_first_atomics"] i32 8, |_: u32| 0, integer, same;
         "reduce to all" reduce ["reduce_warps" "reduce_raking" "reduce_commutative"] f32 4, |_: u32| 0.0, float, near;
         "reduce to all" reduce ["reduce_warps" "reduce_raking" "reduce_commutative"] f32 8, |_: u32| 0.0, float, near;
-        "reduce to all" reduce ["reduce_warps" "reduce_raking" "reduce_commutative"] i32 4, |_: u32| 0, integer, same;
-        "reduce to all" reduce ["reduce_warps" "reduce_raking" "reduce_commutative"] i32 8, |_: u32| 0, integer, same;
+        "reduce to all" reduce ["reduce_warps" "reduce_raking" "reduce_commutative" "reduce_atomics"] i32 4, |_: u32| 0, integer, same;
+        "reduce to all" reduce ["reduce_warps" "reduce_raking" "reduce_commutative" "reduce_atomics"] i32 8, |_: u32| 0, integer, same;
         "scan" scan ["scan_warps" "scan_raking" "scan_memoize"] f32 4, |tile: u32| 1.0 / tile as f32, float, near;
         "scan" scan ["scan_warps" "scan_raking" "scan_memoize"] f32 8, |tile: u32| 1.0 / tile as f32, float, near;
         "scan" scan ["scan_warps" "scan_raking" "scan_memoize"] i32 4, |_: u32| 3, integer, same;

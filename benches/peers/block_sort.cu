@@ -34,8 +34,9 @@ struct Merge {
   }
 };
 
-template <class Method, class K, int THREADS, int ITEMS>
-__global__ void __launch_bounds__(THREADS) sort_tiles(const K *x, K *out, unsigned rounds) {
+// For so many blocks that a multiprocessor runs at once; for any number if it is 0.
+template <class Method, class K, int THREADS, int ITEMS, int BLOCKS>
+__global__ void __launch_bounds__(THREADS, BLOCKS) sort_tiles(const K *x, K *out, unsigned rounds) {
   using Sort = typename Method::template Block<K, THREADS, ITEMS>;
   __shared__ typename Sort::TempStorage storage;
   size_t tile = static_cast<size_t>(blockIdx.x) * THREADS * ITEMS;
@@ -52,13 +53,19 @@ __global__ void __launch_bounds__(THREADS) sort_tiles(const K *x, K *out, unsign
 
 } // namespace
 
-#define SORT(method, sort, name, type, threads, items)                                                                 \
-  extern "C" __attribute__((visibility("default"))) int cub_block_##sort##_sort_##name##_##threads##_##items(          \
-      const void *x, void *out, unsigned blocks, unsigned rounds, void *stream) {                                      \
-    sort_tiles<method, type, threads, items><<<blocks, threads, 0, static_cast<cudaStream_t>(stream)>>>(               \
-        static_cast<const type *>(x), static_cast<type *>(out), rounds);                                               \
+#define SORT_FOR(at_once, method, sort, name, type, threads, items)                                                    \
+  extern "C" __attribute__((visibility("default"))) int                                                                \
+      cub_block_##sort##_sort_##name##_##threads##_##items##_##at_once(const void *x, void *out, unsigned blocks,      \
+                                                                       unsigned rounds, void *stream) {                \
+    sort_tiles<method, type, threads, items, at_once / threads>                                                        \
+        <<<blocks, threads, 0, static_cast<cudaStream_t>(stream)>>>(static_cast<const type *>(x),                      \
+                                                                    static_cast<type *>(out), rounds);                 \
     return cudaGetLastError();                                                                                         \
   }
+#define SORT(...)                                                                                                      \
+  SORT_FOR(0, __VA_ARGS__)                                                                                             \
+  SORT_FOR(896, __VA_ARGS__)                                                                                           \
+  SORT_FOR(1024, __VA_ARGS__)
 #define SHAPES(method, sort, name, type)                                                                               \
   SORT(method, sort, name, type, 128, 4)                                                                               \
   SORT(method, sort, name, type, 128, 8)                                                                               \

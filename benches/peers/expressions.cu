@@ -2,6 +2,7 @@
 // kernel written by hand.
 #include "algorithms.cuh"
 
+#include <cuda/functional>
 #include <cuda/iterator>
 #include <cuda/std/functional>
 #include <cuda/std/tuple>
@@ -52,7 +53,10 @@ __global__ __launch_bounds__(256) void lorenz_step(const double *r, double *x, d
   z[i] = s[2] + (a[2] + b[2] * 2 + c[2] * 2 + d[2]) * (dt / 6);
 }
 
-// The same by Thrust, as odeint does it: a transformation for the derivatives of each stage, and one for each sum of states.
+// The same by Thrust, as odeint does it: a transformation for the derivatives of each stage, and one for each sum of states. Functors that
+// may be given copies of the elements let Thrust take its faster kernels.
+using cuda::proclaim_copyable_arguments;
+
 struct Derivatives {
   template <class Tuple> __device__ cuda::std::tuple<double, double, double> operator()(Tuple t) const {
     double d[3];
@@ -90,18 +94,20 @@ template <class Policy> void lorenz_by_thrust(Policy policy, const double *r, do
       x[axis] = state[axis];
       if (stage > 0) {
         const double *before = stages + (3 * (stage - 1) + axis) * n;
-        thrust::transform(policy, state[axis], state[axis] + n, before, argument + axis * n, Along{ahead[stage]});
+        thrust::transform(policy, state[axis], state[axis] + n, before, argument + axis * n,
+                          proclaim_copyable_arguments(Along{ahead[stage]}));
         x[axis] = argument + axis * n;
       }
     }
     double *k = stages + 3 * stage * n;
     auto from = thrust::make_zip_iterator(r, x[0], x[1], x[2]);
-    thrust::transform(policy, from, from + n, thrust::make_zip_iterator(k, k + n, k + 2 * n), Derivatives{});
+    thrust::transform(policy, from, from + n, thrust::make_zip_iterator(k, k + n, k + 2 * n),
+                      proclaim_copyable_arguments(Derivatives{}));
   }
   for (int axis = 0; axis < 3; ++axis) {
     const double *k = stages + axis * n;
     auto from = thrust::make_zip_iterator(state[axis], k, k + 3 * n, k + 6 * n, k + 9 * n);
-    thrust::transform(policy, from, from + n, state[axis], Advance{});
+    thrust::transform(policy, from, from + n, state[axis], proclaim_copyable_arguments(Advance{}));
   }
 }
 

@@ -1,6 +1,7 @@
 // Transformations, reductions, scans and differences.
 #include "algorithms.cuh"
 
+#include <cuda/functional>
 #include <cuda/std/tuple>
 #include <thrust/adjacent_difference.h>
 #include <thrust/fill.h>
@@ -22,7 +23,8 @@ template <class T> T value_of(intptr_t number) { return static_cast<T>(static_ca
 // For elements of type `T`, which are added up in type `S`.
 #define NUMBERS(name, T, S)                                                                                            \
   CUB_TRANSFORM(transform_##name, cuda::std::make_tuple(IN(T, 0), IN(T, 1)), OUT(T, 2), n, Plus{})                     \
-  THRUST(transform_##name, thrust::transform(policy, IN(T, 0), IN(T, 0) + n, IN(T, 1), OUT(T, 2), Plus{}))             \
+  THRUST(transform_##name, thrust::transform(policy, IN(T, 0), IN(T, 0) + n, IN(T, 1), OUT(T, 2),                      \
+                                             cuda::proclaim_copyable_arguments(Plus{})))                               \
   CUB_TRANSFORM(fill_##name, cuda::std::tuple<>{}, OUT(T, 0), n, Value<T>{value_of<T>(NUMBER(1))})                     \
   THRUST(fill_##name, thrust::fill(policy, OUT(T, 0), OUT(T, 0) + n, value_of<T>(NUMBER(1))))                          \
   CUB(reduce_##name,                                                                                                   \

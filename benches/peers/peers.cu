@@ -79,7 +79,9 @@ __global__ __launch_bounds__(THREADS, 2048 / THREADS) void block_scan(unsigned r
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
+// Versions as CUB has them: digits of the major one, three of the minor one, and two of the patch.
 EXPORT int cub_version() { return CUB_VERSION; }
+EXPORT int cuda_version() { return CUDART_VERSION / 1000 * 100000 + CUDART_VERSION % 1000 / 10 * 100; }
 
 #define TRANSFORM(name, type)                                                                                          \
   EXPORT int cub_transform_add_##name(const void *x, const void *y, void *out, size_t n, void *stream) {               \
@@ -105,6 +107,7 @@ TRANSFORM(bf16, __nv_bfloat16)
   BLOCK_KERNEL(scan_##kind, name, type, threads, items, block_scan<type, threads, items, cub::algorithm>)
 #define BLOCK(name, type, threads, items)                                                                              \
   REDUCE(warps, BLOCK_REDUCE_WARP_REDUCTIONS, name, type, threads, items)                                              \
+  REDUCE(atomics, BLOCK_REDUCE_WARP_REDUCTIONS_NONDETERMINISTIC, name, type, threads, items)                           \
   REDUCE(raking, BLOCK_REDUCE_RAKING, name, type, threads, items)                                                      \
   REDUCE(commutative, BLOCK_REDUCE_RAKING_COMMUTATIVE_ONLY, name, type, threads, items)                                \
   SCAN(warps, BLOCK_SCAN_WARP_SCANS, name, type, threads, items)                                                       \

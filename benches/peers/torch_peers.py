@@ -78,6 +78,10 @@ class Record:
             self.times[title] = ms
             print(f"{title:34}  ms {ms:.4f}", flush=True)
 
+    def again(self, name, other):
+        """Gives another row the times of a row."""
+        self.times.update({other + end: self.times[name + end] for end in SUFFIXES.values() if name + end in self.times})
+
     def miss(self, name, peer, reason):
         print(f"{name}: no time of {peer}, {reason}", flush=True)
         self.missing.setdefault(name, {})[peer] = reason
@@ -378,6 +382,8 @@ def stencils(record, largest):
         record.take(name, lambda: lambda: torch.nn.functional.conv1d(p[None, None], w[None, None]))
         if width < 100:
             record.compiled(name, lambda p, w: sum(w[k] * p[k : k + n] for k in range(width)), p, w)
+        # The same: another row of ours stands beside it, too.
+        record.again(name, f"{name}, contracted")
         torch.cuda.empty_cache()
 
 
