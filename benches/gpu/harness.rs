@@ -2,9 +2,12 @@
 
 use std::ffi::c_int;
 use std::fmt::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use kernel_primitives::{Device, Result, Stream};
+
+use crate::peers::Peers;
 
 /// Launches between two events, unless they take long.
 const BATCH: f64 = 8.0;
@@ -237,6 +240,11 @@ impl Report {
             let failed = torch["failures"].as_array().into_iter().flatten().filter_map(|what| what.as_str());
             report.failures.extend(failed.map(|what| format!("PyTorch, {what}")));
         }
+        if let Some(path) = &options.peers {
+            for (name, version) in Peers::open(path).versions() {
+                report.about(name, &version);
+            }
+        }
         let mut without = serde_json::Map::new();
         for (given, option, columns) in [
             (options.torch.is_some(), "--torch", &["torch", "torch compiled", "CuPy"][..]),
@@ -278,9 +286,9 @@ impl Report {
             }
         }
         let mut line = format!("{name:34}");
-        let mut json = format!("{{\"name\": \"{name}\"");
+        let mut json = format!("{{\"name\": {}", quoted(name));
         for (key, text) in texts {
-            let _ = write!(json, ", \"{key}\": \"{text}\"");
+            let _ = write!(json, ", {}: {}", quoted(key), quoted(text));
         }
         for (key, value) in values {
             if value.fract() == 0.0 {
@@ -293,6 +301,19 @@ impl Report {
         }
         println!("{line}");
         self.rows.push(json + "}");
+    }
+
+    /// Runs a group of rows. A panic or an error is a failure: it ends the group, but the rows of all groups are written.
+    pub(crate) fn group(&mut self, name: &str, run: impl FnOnce(&mut Self) -> Result<()>) {
+        let why = match catch_unwind(AssertUnwindSafe(|| run(self))) {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(panic) => match panic.downcast::<String>() {
+                Ok(message) => *message,
+                Err(panic) => panic.downcast_ref::<&str>().copied().unwrap_or("a panic").to_owned(),
+            },
+        };
+        self.failure(format!("{name}: {why}"));
     }
 
     /// Notes a wrong result, ours or a peer's; the others are measured all the same.
@@ -315,7 +336,8 @@ impl Report {
             println!("PyTorch's rows without one here: {}", torch.keys().cloned().collect::<Vec<_>>().join(", "));
         }
         if let Some(path) = &options.json {
-            let about: String = about.iter().map(|(name, text)| format!("  \"{name}\": \"{text}\",\n")).collect();
+            let about: String =
+                about.iter().map(|(name, text)| format!("  {}: {},\n", quoted(name), quoted(text))).collect();
             let failed = serde_json::to_string(&failures).expect("texts");
             let missing = serde_json::to_string(&missing).expect("texts");
             let rows = rows.join(",\n    ");
@@ -329,6 +351,11 @@ impl Report {
         }
         failures.is_empty()
     }
+}
+
+/// A text as JSON has it.
+fn quoted(text: &str) -> String {
+    serde_json::to_string(text).expect("a text")
 }
 
 fn file_name(argument: &str) -> &str {

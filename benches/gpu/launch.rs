@@ -1,60 +1,29 @@
 //! What a launch costs the host.
 
-use std::ffi::{CString, c_char, c_int, c_uint, c_void};
-use std::mem::ManuallyDrop;
-use std::sync::OnceLock;
+use std::ffi::{CString, c_void};
+use std::ptr::null_mut;
 use std::time::Instant;
 
-use kernel_primitives::__private::{Instantiated, KernelInfo};
+use kernel_primitives::__private::Instantiated;
 use kernel_primitives::kernels::map_binary;
 use kernel_primitives::prelude::*;
 use kernel_primitives::{Device, Result, Stream};
-use libloading::Library;
+use primitives_cuda_driver::sys::{
+    self, CUfunction, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchConfig, CUmodule, CUresult,
+};
 
-use crate::harness::{Report, median};
-
-/// The driver's own functions, as a program has them that links with it.
-#[allow(non_snake_case, reason = "the driver's names")]
-struct Driver {
-    cuModuleLoadData: unsafe extern "C" fn(*mut *mut c_void, *const c_void) -> c_int,
-    cuModuleGetFunction: unsafe extern "C" fn(*mut *mut c_void, *mut c_void, *const c_char) -> c_int,
-    cuLaunchKernel: LaunchKernel,
-}
-
-/// Function; grid and block; bytes of shared memory; stream; parameters; extra.
-type LaunchKernel = unsafe extern "C" fn(
-    *mut c_void,
-    c_uint,
-    c_uint,
-    c_uint,
-    c_uint,
-    c_uint,
-    c_uint,
-    c_uint,
-    *mut c_void,
-    *mut *mut c_void,
-    *mut *mut c_void,
-) -> c_int;
-
-fn driver() -> &'static Driver {
-    static DRIVER: OnceLock<Driver> = OnceLock::new();
-    DRIVER.get_or_init(|| {
-        // SAFETY: the driver, which the library has loaded already; it stays for good. The functions' signatures are right.
-        unsafe {
-            let library = ManuallyDrop::new(Library::new("libcuda.so.1").expect("a driver where there is a GPU"));
-            Driver {
-                cuModuleLoadData: *library.get(b"cuModuleLoadData\0").expect("a function of every driver"),
-                cuModuleGetFunction: *library.get(b"cuModuleGetFunction\0").expect("a function of every driver"),
-                cuLaunchKernel: *library.get(b"cuLaunchKernel\0").expect("a function of every driver"),
-            }
-        }
-    })
-}
+use crate::harness::{Options, Report, median};
 
 type Sum = map_binary<f32, f32, Add, 4>;
 
+pub(crate) fn run(device: &Device, _: &Options, report: &mut Report) -> Result<()> {
+    first(device, report)?;
+    overhead(device, report)?;
+    graph(device, report)
+}
+
 /// From the call to the result, the first time: load the kernel, launch, wait.
-pub(crate) fn first(device: &Device, report: &mut Report) -> Result<()> {
+fn first(device: &Device, report: &mut Report) -> Result<()> {
     let stream = device.stream()?;
     let x = stream.buffer_from(&[1.0f32; 1024])?;
     let mut out = stream.buffer_zeroed::<f32>(1024)?;
@@ -67,8 +36,7 @@ pub(crate) fn first(device: &Device, report: &mut Report) -> Result<()> {
 
     // The same kernel compiled by the driver from PTX: what a device without a cubin pays. The name is changed, so that no
     // cache of the driver knows it.
-    let info = <Sum as Instantiated<_>>::info();
-    let ptx = ptx_of(info, device).replace("\n.address_size", &format!("\n// {:?}\n.address_size", Instant::now()));
+    let ptx = ptx_of(device).replace("\n.address_size", &format!("\n// {:?}\n.address_size", Instant::now()));
     let begin = Instant::now();
     load(&ptx);
     let compiled = begin.elapsed();
@@ -77,23 +45,32 @@ pub(crate) fn first(device: &Device, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-fn ptx_of(info: &KernelInfo, device: &Device) -> String {
-    let (major, minor) = device.properties().compute_capability.unwrap_or_default();
-    let fits = info.images().iter().filter(|image| image.0 <= major * 10 + minor);
-    fits.max_by_key(|image| image.0).map_or_else(String::new, |image| image.1.to_owned())
+fn ptx_of(device: &Device) -> &'static str {
+    <Sum as Instantiated<_>>::info().ptx(device).expect("the kernel has code for the GPU that it has run on")
 }
 
 /// Loads PTX into the current context, which is the runtime's.
-fn load(ptx: &str) -> *mut c_void {
+fn load(ptx: &str) -> CUmodule {
     let text = CString::new(ptx).expect("PTX is text");
-    let mut module = std::ptr::null_mut();
-    // SAFETY: the text is terminated; the pointers are valid for the call.
-    assert_eq!(unsafe { (driver().cuModuleLoadData)(&raw mut module, text.as_ptr().cast()) }, 0);
+    let mut module = null_mut();
+    // SAFETY: the text is terminated; the pointers are valid for the call, which has no options.
+    let code = unsafe { sys::cuModuleLoadDataEx(&raw mut module, text.as_ptr().cast(), 0, null_mut(), null_mut()) };
+    assert_eq!(code, CUresult::CUDA_SUCCESS);
     module
 }
 
-/// A typed launch against the driver's `cuLaunchKernel` with the same kernel and arguments, host time each.
-pub(crate) fn overhead(device: &Device, report: &mut Report) -> Result<()> {
+/// The driver's function of the kernel, in a module of its own.
+fn function_of(ptx: &str) -> CUfunction {
+    let entry = CString::new(<Sum as Instantiated<_>>::info().entry().replace("::", "__")).expect("a name");
+    let mut function = null_mut();
+    // SAFETY: the module is loaded; the pointers are valid for the call.
+    let code = unsafe { sys::cuModuleGetFunction(&raw mut function, load(ptx), entry.as_ptr()) };
+    assert_eq!(code, CUresult::CUDA_SUCCESS);
+    function
+}
+
+/// A typed launch against the call of the driver that it makes, with the same kernel and arguments, host time each.
+fn overhead(device: &Device, report: &mut Report) -> Result<()> {
     const LAUNCHES: u32 = 500; // below the depth of the driver's queue
     const ROUNDS: usize = 41;
     let stream = device.stream()?;
@@ -104,25 +81,49 @@ pub(crate) fn overhead(device: &Device, report: &mut Report) -> Result<()> {
     Sum::launch(&stream, (1, 256), &x, &y, &mut out, Add)?;
     stream.synchronize()?;
 
-    let info = <Sum as Instantiated<_>>::info();
-    let module = load(&ptx_of(info, device));
-    let entry = CString::new(info.entry().replace("::", "__")).expect("a name");
-    let mut function = std::ptr::null_mut();
-    // SAFETY: the module is loaded; the pointers are valid for the call.
-    assert_eq!(unsafe { (driver().cuModuleGetFunction)(&raw mut function, module, entry.as_ptr()) }, 0);
-    let (launch, raw_stream) = (driver().cuLaunchKernel, stream.as_raw());
+    let ptx = ptx_of(device);
+    let function = function_of(ptx);
+    // As the runtime: a kernel that waits by itself for the launch before may begin earlier.
+    let waits = ptx.contains("griddepcontrol.wait;");
+    let mut attribute = CUlaunchAttribute {
+        id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+        pad: [0; 4],
+        programmaticStreamSerializationAllowed: 1,
+        rest: [0; 15],
+    };
+    let config = CUlaunchConfig {
+        gridDimX: 1,
+        gridDimY: 1,
+        gridDimZ: 1,
+        blockDimX: 256,
+        blockDimY: 1,
+        blockDimZ: 1,
+        sharedMemBytes: 0,
+        hStream: stream.as_raw().cast(),
+        attrs: &raw mut attribute,
+        numAttrs: 1,
+    };
     let (x_address, y_address, out_address) = (x.address(), y.address(), out.address());
     let raw_launch = || {
-        // The last is the functor, which has no bytes, but a parameter.
+        // The functor has no bytes, and is no parameter. The last one is the address for reports of faults, of which this kernel has none.
         let values = [&x_address, &(n as u64), &y_address, &(n as u64), &out_address, &(n as u64), &0];
         let mut params = values.map(|value| std::ptr::from_ref(value).cast_mut().cast::<c_void>());
-        // SAFETY: the kernel's parameters in order; the buffers outlive the launch.
+        let params = params.as_mut_ptr();
+        // SAFETY: the kernel's parameters in order; the buffers outlive the launch, and a kernel that may begin early waits.
         let code = unsafe {
-            let null = std::ptr::null_mut();
-            launch(function, 1, 1, 1, 256, 1, 1, 0, raw_stream, params.as_mut_ptr(), null)
+            if waits {
+                sys::cuLaunchKernelEx(&raw const config, function, params, null_mut())
+            } else {
+                sys::cuLaunchKernel(function, 1, 1, 1, 256, 1, 1, 0, config.hStream, params, null_mut())
+            }
         };
-        assert_eq!(code, 0);
+        assert_eq!(code, CUresult::CUDA_SUCCESS);
     };
+    out.copy_from(&vec![0.0; n])?;
+    stream.synchronize()?;
+    raw_launch();
+    stream.synchronize()?;
+    assert_eq!(out.to_vec()?, vec![3.0; n], "the driver's own call");
 
     let (mut typed, mut raw) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS + 4 {
@@ -145,12 +146,17 @@ pub(crate) fn overhead(device: &Device, report: &mut Report) -> Result<()> {
     }
     assert_eq!(out.to_vec()?, vec![3.0; n]);
     let (typed, raw) = (median(typed), median(raw));
-    report.row("launch, host time", &[("µs", typed), ("driver µs", raw), ("ratio", typed / raw)]);
+    let call = if waits { "cuLaunchKernelEx" } else { "cuLaunchKernel" };
+    report.row_of(
+        "launch, host time",
+        &[("driver's call", call)],
+        &[("µs", typed), ("driver µs", raw), ("ratio", typed / raw)],
+    );
     Ok(())
 }
 
 /// Small launches one by one against the same launches as a graph, host time each.
-pub(crate) fn graph(device: &Device, report: &mut Report) -> Result<()> {
+fn graph(device: &Device, report: &mut Report) -> Result<()> {
     const LAUNCHES: usize = 100;
     const ROUNDS: usize = 41;
     let stream = device.stream()?;
@@ -191,6 +197,5 @@ pub(crate) fn graph(device: &Device, report: &mut Report) -> Result<()> {
     let (direct, replayed) = (median(direct), median(replayed));
     let name = format!("graph of {LAUNCHES} launches, host time");
     report.row(&name, &[("µs", replayed), ("one by one µs", direct), ("ratio", replayed / direct)]);
-    assert!(replayed <= direct / 2.0, "a graph takes {replayed:.1} µs, its launches {direct:.1} µs");
     Ok(())
 }

@@ -9,8 +9,8 @@
 //! CUB, Thrust, cuSPARSE and cuFFT are a shared library (`benches/peers/*.cu`), so that all run in one process, on the same data, one sample
 //! after the other; PyTorch's times are another process's (`benches/peers/torch_peers.py`). A sample is one or several launches
 //! between two events; the figures are medians over the samples. Every result is checked, large ones in parts, those of the
-//! peers in this process too, and a wrong one ends the program with an error, after all rows. `--log2` is the largest size; `--rows`
-//! names beginnings of the names of the algorithms' rows to measure.
+//! peers in this process too. After a wrong one the program goes on, and ends with an error. A panic or an error leaves out the rest of a
+//! group of rows. `--log2` is the largest size; `--rows` names beginnings of the names of the algorithms' rows to measure.
 //!
 //! `split` needs two GPUs, and measures several beside one.
 //!
@@ -56,7 +56,7 @@ mod stencils;
 type Group = fn(&kernel_primitives::Device, &harness::Options, &mut harness::Report) -> kernel_primitives::Result<()>;
 
 #[cfg(feature = "cuda")]
-fn main() -> kernel_primitives::Result<()> {
+fn main() {
     let began = std::time::Instant::now();
     let options = harness::Options::parse();
     let device = match kernel_primitives::Device::gpu() {
@@ -64,16 +64,12 @@ fn main() -> kernel_primitives::Result<()> {
         Ok(device) => device,
         Err(error) => {
             println!("the GPU benchmarks need a GPU: {error}");
-            return Ok(());
+            return;
         }
     };
     let mut report = harness::Report::new(&device, &options, began.elapsed());
-    if options.wants("launch") {
-        launch::first(&device, &mut report)?;
-        launch::overhead(&device, &mut report)?;
-        launch::graph(&device, &mut report)?;
-    }
-    let groups: [(&str, Group); 10] = [
+    let groups: [(&str, Group); 11] = [
+        ("launch", launch::run),
         ("algorithms", algorithms::run),
         ("elementwise", elementwise::run),
         ("block_sort", block_sort::run),
@@ -85,16 +81,14 @@ fn main() -> kernel_primitives::Result<()> {
         ("fourier", fourier::run),
         ("split", split::run),
     ];
-    for (_, run) in groups.iter().filter(|(name, _)| options.wants(name)) {
-        run(&device, &options, &mut report)?;
-    }
-    if options.tunes() {
-        algorithms::tune::run(&device, &options, &mut report)?;
+    let tune: (&str, Group) = ("tune", algorithms::tune::run);
+    let wanted = groups.into_iter().filter(|(name, _)| options.wants(name));
+    for (name, run) in wanted.chain(options.tunes().then_some(tune)) {
+        report.group(name, |report| run(&device, &options, report));
     }
     if !report.finish(&options) {
         std::process::exit(1);
     }
-    Ok(())
 }
 
 #[cfg(not(feature = "cuda"))]

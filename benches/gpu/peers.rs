@@ -26,11 +26,17 @@ impl Peers {
         Self(Box::leak(Box::new(library)))
     }
 
-    pub(crate) fn cub_version(&self) -> String {
-        // SAFETY: the function has this type.
-        let version = unsafe { self.0.get::<unsafe extern "C" fn() -> c_int>(b"cub_version\0").map(|get| get()) };
-        let version = version.expect("the peers have a version");
-        format!("{}.{}.{}", version / 100_000, version / 100 % 1000, version % 100)
+    /// The versions of what is in the library, by name.
+    pub(crate) fn versions(&self) -> Vec<(&'static str, String)> {
+        let version = |name: &'static str| {
+            let symbol = format!("{}_version\0", name.to_lowercase());
+            // SAFETY: the function has this type.
+            let get = unsafe { self.0.get::<unsafe extern "C" fn() -> c_int>(symbol.as_bytes()) };
+            // SAFETY: it takes nothing, and asks for nothing.
+            let version = unsafe { get.ok()?() };
+            Some((name, format!("{}.{}.{}", version / 100_000, version / 100 % 1000, version % 100)))
+        };
+        ["CUB", "CUDA", "cuSPARSE", "cuFFT"].into_iter().filter_map(version).collect()
     }
 
     /// An algorithm of `cub`, `thrust`, `cusparse` or `cufft` on `n` items in these buffers, with the temporary memory that it asks for: what runs
@@ -75,7 +81,8 @@ impl Peers {
         }
     }
 
-    /// Tiles of keys, scrambled and sorted so many times by so many blocks of CUB's, for a sort, a type and a shape.
+    /// Tiles of keys, scrambled and sorted so many times by so many blocks of CUB's, for a sort, a type, a shape, and
+    /// the threads that a multiprocessor runs at once.
     pub(crate) fn block_sort(&self, name: &str) -> impl Fn(u64, u64, u32, u32, *mut c_void) + use<> {
         let symbol = format!("cub_block_{name}\0");
         // SAFETY: the function has this type, and the library stays loaded.

@@ -51,6 +51,15 @@ cufftResult transform(cufftType type, void *storage, size_t *bytes, void *const 
 
 } // namespace
 
+// As in peers.cu.
+extern "C" __attribute__((visibility("default"))) int cufft_version() {
+  int major = 0, minor = 0, patch = 0;
+  cufftGetProperty(MAJOR_VERSION, &major);
+  cufftGetProperty(MINOR_VERSION, &minor);
+  cufftGetProperty(PATCH_LEVEL, &patch);
+  return major * 100000 + minor * 100 + patch;
+}
+
 PEER(cufft_c2c_f32) { return transform(CUFFT_C2C, storage, bytes, buffers, queue); }
 PEER(cufft_c2c_f64) { return transform(CUFFT_Z2Z, storage, bytes, buffers, queue); }
 PEER(cufft_r2c_f32) { return transform(CUFFT_R2C, storage, bytes, buffers, queue); }

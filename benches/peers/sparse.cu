@@ -142,6 +142,15 @@ template <class T> cusparseStatus_t spmm(void *storage, size_t *bytes, void *con
 
 } // namespace
 
+// As in peers.cu.
+extern "C" __attribute__((visibility("default"))) int cusparse_version() {
+  int major = 0, minor = 0, patch = 0;
+  cusparseGetProperty(MAJOR_VERSION, &major);
+  cusparseGetProperty(MINOR_VERSION, &minor);
+  cusparseGetProperty(PATCH_LEVEL, &patch);
+  return major * 100000 + minor * 100 + patch;
+}
+
 PEER(cusparse_spmv_f32) { return spmv<float>(storage, bytes, buffers, n, queue); }
 PEER(cusparse_spmv_f64) { return spmv<double>(storage, bytes, buffers, n, queue); }
 #if CUSPARSE_VERSION >= 12300

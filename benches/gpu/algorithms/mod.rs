@@ -24,9 +24,6 @@ use inputs::Item;
 pub(crate) fn run(device: &Device, options: &Options, report: &mut Report) -> Result<()> {
     let stream = device.stream()?;
     let peers = options.peers.as_deref().map(Peers::open);
-    if let Some(peers) = &peers {
-        report.about("CUB", &peers.cub_version());
-    }
     let mut bench = Bench::new(&stream, options, report);
     bench.peers = peers.as_ref();
     bench.copy()?;
