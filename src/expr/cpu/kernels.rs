@@ -1,6 +1,7 @@
 //! Kernels that compute an operator over a chunk of elements of any type.
 
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use primitives_gpu::element::{
@@ -26,9 +27,9 @@ fn map1<A: Copy + 'static, O: 'static>(f: impl Fn(A) -> O + Send + Sync + 'stati
 impl<A: Copy, O, F: Fn(A) -> O + Send + Sync> Compute for Map1<A, O, F> {
     unsafe fn compute(&self, arguments: &[*const u8], to: *mut u8, len: usize) -> Option<Diagnosis> {
         // SAFETY: the caller's contract.
-        let (a, to) = unsafe { (all(arguments[0].cast::<A>(), len), all_mut(to.cast::<O>(), len)) };
+        let (a, to) = unsafe { (all(arguments[0].cast::<A>(), len), room(to.cast::<O>(), len)) };
         for (to, &a) in to.iter_mut().zip(a) {
-            *to = (self.f)(a);
+            to.write((self.f)(a));
         }
         None
     }
@@ -42,10 +43,10 @@ unsafe fn all<'a, T>(values: *const T, len: usize) -> &'a [T] {
 }
 
 /// # Safety
-/// There must be `len` values, which nothing else uses.
-unsafe fn all_mut<'a, T>(values: *mut T, len: usize) -> &'a mut [T] {
+/// There must be room for `len` values, which nothing else uses.
+unsafe fn room<'a, T>(values: *mut T, len: usize) -> &'a mut [MaybeUninit<T>] {
     // SAFETY: the caller's contract.
-    unsafe { std::slice::from_raw_parts_mut(values, len) }
+    unsafe { std::slice::from_raw_parts_mut(values.cast(), len) }
 }
 
 struct Map2<A, B, O, F> {
@@ -66,27 +67,27 @@ impl<A: Copy, B: Copy, O, F: Fn(A, B) -> O + Send + Sync> Compute for Map2<A, B,
     unsafe fn compute(&self, arguments: &[*const u8], to: *mut u8, len: usize) -> Option<Diagnosis> {
         let (a, b) = (arguments[0].cast::<A>(), arguments[1].cast::<B>());
         // SAFETY: the caller's contract.
-        let to = unsafe { all_mut(to.cast::<O>(), len) };
+        let to = unsafe { room(to.cast::<O>(), len) };
         match self.uniform {
             [true, _] => {
                 // SAFETY: the caller's contract.
                 let (a, b) = unsafe { (a.read(), all(b, len)) };
                 for (to, &b) in to.iter_mut().zip(b) {
-                    *to = (self.f)(a, b);
+                    to.write((self.f)(a, b));
                 }
             }
             [false, true] => {
                 // SAFETY: the caller's contract.
                 let (a, b) = unsafe { (all(a, len), b.read()) };
                 for (to, &a) in to.iter_mut().zip(a) {
-                    *to = (self.f)(a, b);
+                    to.write((self.f)(a, b));
                 }
             }
             [false, false] => {
                 // SAFETY: the caller's contract.
                 let (a, b) = unsafe { (all(a, len), all(b, len)) };
                 for ((to, &a), &b) in to.iter_mut().zip(a).zip(b) {
-                    *to = (self.f)(a, b);
+                    to.write((self.f)(a, b));
                 }
             }
         }
@@ -111,11 +112,11 @@ impl<A: Copy, B: Copy, O, F: Fn(A, B, B) -> O + Send + Sync> Compute for Map3<A,
                 all(arguments[0].cast::<A>(), len),
                 all(arguments[1].cast::<B>(), len),
                 all(arguments[2].cast::<B>(), len),
-                all_mut(to.cast::<O>(), len),
+                room(to.cast::<O>(), len),
             )
         };
         for (((to, &a), &b), &c) in to.iter_mut().zip(a).zip(b).zip(c) {
-            *to = (self.f)(a, b, c);
+            to.write((self.f)(a, b, c));
         }
         None
     }

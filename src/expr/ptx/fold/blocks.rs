@@ -80,7 +80,6 @@ impl Kernel<'_> {
         for (i, &item) in items.iter().enumerate() {
             self.store_item("global", item, to, 16 * i);
         }
-        op!(self.e, "membar.gl;");
         self.e.place(&skip);
     }
 
@@ -92,13 +91,14 @@ impl Kernel<'_> {
         let thread = self.e.op_with(Class::B32, "mov.u32", &[], "%tid.x");
         let first = self.e.op_with(Class::Pred, "setp.eq.u32", &[thread], 0);
         let (skip, memory) = (self.e.label(), self.e.op_with(Class::B32, "mov.u32", &[], "arrived"));
-        // All threads have stored their accumulators.
+        // All threads have stored their accumulators. The fences are cumulative: the last block sees those of all others.
         op!(self.e, "bar.sync 0;");
         op!(self.e, "@!{first} bra {skip};");
+        op!(self.e, "fence.acq_rel.gpu;");
         // The counter wraps to 0 with the last block, and is ready for the next kernel.
         let before = self.e.reg(Class::B32);
-        op!(self.e, "atom.global.inc.u32 {before}, [{counter}], {last};");
-        op!(self.e, "membar.gl;");
+        op!(self.e, "atom.relaxed.gpu.global.inc.u32 {before}, [{counter}], {last};");
+        op!(self.e, "fence.acq_rel.gpu;");
         op!(self.e, "st.shared.u32 [{memory}], {before};");
         self.e.place(&skip);
         op!(self.e, "bar.sync 0;");

@@ -25,7 +25,7 @@ use crate::expr::layout::nest::{Apart, Nest};
 use crate::expr::layout::shape::MAX_RANK;
 use crate::expr::program::{Program, What};
 use split::Split;
-use stage::TileMemory;
+use stage::{Footprints, TileMemory};
 
 /// The number of lanes of a warp.
 const LANES: usize = 32;
@@ -44,12 +44,20 @@ pub(crate) struct RowTile {
 }
 
 impl RowTile {
-    /// Returns the number of elements that a thread computes, if the largest staged elements have this number of bytes.
-    fn each_of(bytes: usize) -> usize {
-        match bytes {
-            8 => 6,
-            4 => 12,
-            _ => 8,
+    /// Returns the numbers of elements that a thread can compute, the fastest first, if the largest staged elements have this number of bytes,
+    /// and the longest footprint is `reach` elements. Narrow footprints leave memory as the limit, and short loads of many threads are fastest
+    /// there. Wide ones take fewer loads from shared memory if a thread computes more elements. The numbers are those of an H200.
+    fn each_of(bytes: usize, reach: usize) -> &'static [usize] {
+        match (bytes, reach) {
+            (8, ..=12) => &[3],
+            (8, ..=40) => &[5, 3],
+            (8, ..=64) => &[10, 5, 3],
+            (8, _) => &[6, 3],
+            (4, ..=12) => &[6],
+            (4, ..=48) => &[10, 6],
+            (4, _) => &[12, 10, 6],
+            (_, ..=64) => &[24, 20, 12, 8],
+            _ => &[8],
         }
     }
 
@@ -84,16 +92,13 @@ fn most_at_once(each: usize) -> usize {
     1 << each.trailing_zeros()
 }
 
-/// Returns the number of elements that a thread of row tiles computes, and the most elements that it loads or stores at once. Returns
-/// `None` if the program's neighbours are along other axes.
-fn elements_of_row(program: &Program, nest: &Nest) -> Option<(usize, usize)> {
+/// Returns the number of bytes of the largest staged elements. Returns `None` if the program's neighbours are along other axes.
+fn staged_bytes(program: &Program, nest: &Nest) -> Option<usize> {
     let alone = |apart: &Apart| usize::from(apart.axis) + 1 == nest.rank && !apart.backwards;
     if !nest.apart[0].as_ref().is_some_and(alone) || nest.apart[1..].iter().any(Option::is_some) {
         return None;
     }
-    let bytes = program.inputs.iter().filter(|input| input.shifted).map(|input| input.dtype.size()).max()?;
-    let each = RowTile::each_of(bytes);
-    Some((each, most_at_once(each)))
+    program.inputs.iter().filter(|input| input.shifted).map(|input| input.dtype.size()).max()
 }
 
 impl Variant {
@@ -111,16 +116,24 @@ impl Variant {
         const INSTRUCTIONS: usize = 4096;
         /// The most shared memory of a block. A kernel may have 48 KiB on every architecture, and functions that panic need a part of it.
         const BYTES: usize = (48 << 10) - VECTOR;
-        let (each, most) = elements_of_row(program, nest)?;
-        let mut variant = Self::of(nest, sizes, addresses, kinds, most).shifted(program, nest);
-        if variant.wide || program.code.len() * each > INSTRUCTIONS {
+        let bytes = staged_bytes(program, nest)?;
+        let of = |most: usize| Self::of(nest, sizes, addresses, kinds, most);
+        let split = Split::new(program, &split::uniform(program, &of(1).operands))?;
+        let footprints = Footprints::new(program, &split, &nest.apart);
+        let reach = footprints.reach();
+        if !always && (reach < NARROW || !footprints.are_dense()) {
+            return None;
+        }
+        let mut each = RowTile::each_of(bytes, reach).iter().copied();
+        let each = each.find(|each| program.code.len() * each <= INSTRUCTIONS)?;
+        let mut variant = of(most_at_once(each)).shifted(program, nest);
+        if variant.wide {
             return None;
         }
         let (inner, extent) = (nest.rank - 1, nest.extents[nest.rank - 1]);
         for way in variant.operands.iter_mut().filter(|way| **way == Way::Linear) {
             *way = Way::Row;
         }
-        let split = Split::new(program, &split::uniform(program, &variant.operands))?;
         let aligned = |operand: usize| {
             let strides = &nest.operands[operand].strides;
             let whole = |stride: &isize| (stride * sizes[operand] as isize) % VECTOR as isize == 0;
@@ -130,10 +143,10 @@ impl Variant {
         let aligned = loads.filter(|(input, _)| input.shifted).all(|(_, operand)| aligned(operand));
         let choice = |threads: usize| {
             let tile = RowTile { threads: threads as u16, each: each as u8, aligned };
-            let memory = TileMemory::new(program, &split, &nest.apart, tile);
-            let (tiles, reach) = (tile.tiles(extent), memory.reach);
+            let memory = TileMemory::new(program, &split, &footprints, tile);
+            let tiles = tile.tiles(extent);
             let cost = tiles * (tile.len() * reach + VECTOR * (tile.len() + reach));
-            let pays = reach >= NARROW && memory.is_dense && tiles * tile.len() <= 2 * extent;
+            let pays = tiles * tile.len() <= 2 * extent;
             (memory.bytes * tile.in_block() <= BYTES && (always || pays)).then_some((cost, tile))
         };
         let (_, tile) = [256, 128, 64, 32].into_iter().filter_map(choice).min_by_key(|(cost, _)| *cost)?;
@@ -159,7 +172,8 @@ impl Kernel<'_> {
     pub(super) fn write_row_tiles(&mut self, tile: RowTile) {
         let uniform: Vec<bool> = self.uniform.iter().map(Option::is_some).collect();
         let split = Split::new(self.program, &uniform).expect("what the tiles were chosen for");
-        let memory = TileMemory::new(self.program, &split, &self.variant.apart, tile);
+        let footprints = Footprints::new(self.program, &split, &self.variant.apart);
+        let memory = TileMemory::new(self.program, &split, &footprints, tile);
         let inner = usize::from(self.variant.rank) - 1;
         let done = self.e.label();
         let (place, number) = self.tile_place(tile, &memory, &done);

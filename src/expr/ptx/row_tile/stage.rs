@@ -38,24 +38,17 @@ pub(super) struct TileMemory {
     pub(super) staged: Vec<StagedRow>,
     pub(super) passed: Vec<Passed>,
     pub(super) bytes: usize,
-    /// The length of the longest footprint: from the first to the last element that is read for one element.
-    pub(super) reach: usize,
-    /// Whether at least half of the elements in each footprint are read.
-    pub(super) is_dense: bool,
 }
 
 impl TileMemory {
-    pub(super) fn new(program: &Program, split: &Split, apart: &[Option<Apart>; MAX_RANK], tile: RowTile) -> Self {
+    pub(super) fn new(program: &Program, split: &Split, footprints: &Footprints, tile: RowTile) -> Self {
         let (mut staged, mut passed, mut bytes) = (Vec::new(), Vec::new(), 0);
         let mut take = |count: usize, dtype: DType| {
             let offset = bytes;
             bytes += (count * dtype.size()).next_multiple_of(VECTOR);
             offset
         };
-        let footprints = footprints(program, split, apart);
-        let reach = footprints.values().map(Footprint::reach).max().unwrap_or(0);
-        let is_dense = footprints.values().all(|footprint| 2 * footprint.reads >= footprint.reach());
-        for ((input, rule), Footprint { low, high, .. }) in footprints {
+        for (&(input, rule), &Footprint { low, high, .. }) in &footprints.0 {
             let dtype = program.inputs[input as usize].dtype;
             let vector = tile.vector(dtype.size());
             let low = low.div_euclid(vector as isize) * vector as isize;
@@ -66,7 +59,7 @@ impl TileMemory {
             let dtype = program.code[at].dtype;
             passed.push(Passed { at, dtype, offset: take(tile.len(), dtype) });
         }
-        Self { staged, passed, bytes, reach, is_dense }
+        Self { staged, passed, bytes }
     }
 
     /// Returns the number of the staged row with the neighbours of an input by a rule, or with its own elements.
@@ -91,38 +84,52 @@ impl Footprint {
     }
 }
 
-/// Returns the footprint of each input and rule.
-fn footprints(program: &Program, split: &Split, apart: &[Option<Apart>; MAX_RANK]) -> BTreeMap<(u32, Rule), Footprint> {
-    let inner = apart[0].map_or(0, |apart| usize::from(apart.axis));
-    let mut footprints: BTreeMap<(u32, Rule), Footprint> = BTreeMap::new();
-    let mut add = |row: (u32, Rule), low: isize, high: isize| {
-        let known = footprints.entry(row).or_insert(Footprint { low, high, reads: 0 });
-        (known.low, known.high) = (known.low.min(low), known.high.max(high));
-        known.reads += high.abs_diff(low) + 1;
-    };
-    let mut own = Vec::new();
-    for (one, _) in program.code.iter().zip(&split.window).filter(|(_, window)| **window) {
-        match one.what {
-            What::Neighbour(input, shift) => {
-                let shift = program.shifts[shift as usize].along(apart);
-                add((input, shift.rule), shift.by[inner], shift.by[inner]);
+/// The footprint of each input and rule.
+pub(super) struct Footprints(BTreeMap<(u32, Rule), Footprint>);
+
+impl Footprints {
+    /// Returns the length of the longest footprint: from the first to the last element that is read for one element.
+    pub(super) fn reach(&self) -> usize {
+        self.0.values().map(Footprint::reach).max().unwrap_or(0)
+    }
+
+    /// Returns whether at least half of the elements in each footprint are read.
+    pub(super) fn are_dense(&self) -> bool {
+        self.0.values().all(|footprint| 2 * footprint.reads >= footprint.reach())
+    }
+
+    pub(super) fn new(program: &Program, split: &Split, apart: &[Option<Apart>; MAX_RANK]) -> Self {
+        let inner = apart[0].map_or(0, |apart| usize::from(apart.axis));
+        let mut footprints: BTreeMap<(u32, Rule), Footprint> = BTreeMap::new();
+        let mut add = |row: (u32, Rule), low: isize, high: isize| {
+            let known = footprints.entry(row).or_insert(Footprint { low, high, reads: 0 });
+            (known.low, known.high) = (known.low.min(low), known.high.max(high));
+            known.reads += high.abs_diff(low) + 1;
+        };
+        let mut own = Vec::new();
+        for (one, _) in program.code.iter().zip(&split.window).filter(|(_, window)| **window) {
+            match one.what {
+                What::Neighbour(input, shift) => {
+                    let shift = program.shifts[shift as usize].along(apart);
+                    add((input, shift.rule), shift.by[inner], shift.by[inner]);
+                }
+                What::Weighted(input, number) => {
+                    let taps = &program.taps[number as usize];
+                    add((input, taps.rule), taps.first, taps.first + taps.weights.len() as isize - 1);
+                }
+                What::Load(input) => own.push(input),
+                _ => {}
             }
-            What::Weighted(input, number) => {
-                let taps = &program.taps[number as usize];
-                add((input, taps.rule), taps.first, taps.first + taps.weights.len() as isize - 1);
-            }
-            What::Load(input) => own.push(input),
-            _ => {}
         }
+        for input in own {
+            // The element is inside, so any rule is right.
+            let rule = footprints.keys().find(|(of, _)| *of == input).map_or(Rule::Clamp, |(_, rule)| *rule);
+            let known = footprints.entry((input, rule)).or_insert(Footprint { low: 0, high: 0, reads: 0 });
+            (known.low, known.high) = (known.low.min(0), known.high.max(0));
+            known.reads += 1;
+        }
+        Self(footprints)
     }
-    for input in own {
-        // The element is inside, so any rule is right.
-        let rule = footprints.keys().find(|(of, _)| *of == input).map_or(Rule::Clamp, |(_, rule)| *rule);
-        let known = footprints.entry((input, rule)).or_insert(Footprint { low: 0, high: 0, reads: 0 });
-        (known.low, known.high) = (known.low.min(0), known.high.max(0));
-        known.reads += 1;
-    }
-    footprints
 }
 
 /// Returns the type in which this number of elements of some bytes is copied, and how many values of that type there are. A single element
