@@ -348,13 +348,13 @@ fn what_neighbours_have_in_common_is_read_once() -> Result<()> {
     let (stream, mut kernels) = (stream(), Kernels::new());
     let [y, x] = [0; 2].map(|_| Tensor::<f32>::zeros(&stream, 1 << 16).unwrap());
     // A thread reads the vector itself and one element on each side, or vectors of a tile. At the ends of rows, it reads single elements.
-    for (width, vectors, single) in [(3, 1, 2), (9, 4, 4), (33, 4, 4)] {
+    for (width, vector, vectors, single) in [(3, 4, 1, 2), (9, 2, 4, 4), (33, 2, 6, 4)] {
         let weights = vec![0.5f32; width];
         let sums = || convolve(&x, &weights, width as isize / 2, Boundary::Clamp).contract();
         kernels.kernel(
             &format!("convolve.{width}"),
             |arch| y.ptx(sums(), arch),
-            |text| loads(text) == (vectors, single),
+            |text| (text.matches(&format!("ld.global.v{vector}")).count(), loads(text).1) == (vectors, single),
         )?;
     }
     // There are more elements than 31 bits count.
@@ -379,7 +379,7 @@ fn what_neighbours_have_in_common_is_read_once() -> Result<()> {
     Ok(())
 }
 
-/// Many neighbours in a row are read through shared memory, by vectors.
+/// Many neighbours in a row are read through shared memory, by vectors or by elements of 8 bytes.
 #[test]
 fn wide_rows_of_every_type_and_boundary_spill_nothing() -> Result<()> {
     let (stream, mut kernels) = (stream(), Kernels::new());
@@ -388,7 +388,12 @@ fn wide_rows_of_every_type_and_boundary_spill_nothing() -> Result<()> {
             let [y, x] = [0; 2].map(|_| Tensor::<$t>::zeros(&stream, [4, 6144]).unwrap());
             // Rows are not multiples of a vector, and do not begin at the memory's beginning.
             let odd = |x: &Tensor<$t>| x.slice((1.., 3..)).unwrap();
-            let through_shared = |text: &str| text.contains("ld.shared.v") && text.contains("st.shared.v");
+            // Accesses of 8 bytes or more: these are vectors, or elements.
+            let is_wide = |text: &str, access: &str, width: usize| {
+                let elements = size_of::<$t>() == 8 && width < 64;
+                let names = if elements { [".f64", ".b64"] } else { [".v"; 2] };
+                names.iter().any(|name| text.contains(&format!("{access}{name}")))
+            };
             for (name, boundary) in [
                 ("clamp", Boundary::Clamp),
                 ("periodic", Boundary::Periodic),
@@ -403,13 +408,16 @@ fn wide_rows_of_every_type_and_boundary_spill_nothing() -> Result<()> {
                     kernels.kernel(
                         &name("whole"),
                         |arch| y.ptx(sums(&x), arch),
-                        |text| through_shared(text) && text.contains("ld.global.v"),
+                        |text| ["ld.shared", "st.shared", "ld.global"].iter().all(|access| is_wide(text, access, width)),
                     )?;
                     if width > 9 {
                         kernels.kernel(
                             &name("odd"),
                             |arch| odd(&y).ptx(sums(&odd(&x)) + &odd(&x), arch),
-                            |text| through_shared(text) && !text.contains("global.v"),
+                            |text| {
+                                let wide = ["ld.shared", "st.shared"].iter().all(|access| is_wide(text, access, width));
+                                wide && !text.contains("global.v")
+                            },
                         )?;
                     }
                 }
