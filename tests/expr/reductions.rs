@@ -13,7 +13,7 @@ fn values(n: usize) -> Vec<i32> {
 #[test]
 fn to_one_value() -> Result<()> {
     let stream = Device::auto()?.stream()?;
-    for n in [0, 1, 2, 31, 33, 255, 1000, 4097, 100_003] {
+    for n in [0, 1, 2, 31, 33, 255, 1000, 4097, 100_003, 1_000_003] {
         let host = values(n);
         let x = Tensor::from_slice(&stream, n, &host)?;
         assert_eq!(x.sum().item()?, host.iter().sum::<i32>(), "{n}");
@@ -193,6 +193,22 @@ fn a_sum_of_negative_zeros_is_one() -> Result<()> {
         assert!((&x * 0.0 + &x).cast::<half::bf16>().sum().item()?.is_sign_negative());
         x.slice((0, 0))?.fill(0.0)?;
         assert!(x.sum().item()?.is_sign_positive());
+    }
+    Ok(())
+}
+
+/// On a GPU, several blocks share each of these results.
+#[test]
+fn of_few_rows_with_many_elements() -> Result<()> {
+    let stream = Device::auto()?.stream()?;
+    for [rows, len] in [[3, 500_001], [2, 262_144]] {
+        let host = values(rows * len);
+        let x = Tensor::from_slice(&stream, [rows, len], &host)?;
+        let rows = || host.chunks(len);
+        let sums: Vec<i32> = rows().map(|row| row.iter().sum()).collect();
+        assert_eq!(x.sum().axes(&[1]).tensor()?.to_vec()?, sums);
+        let least = |row: &[i32]| (0..len).min_by_key(|&i| row[i]).map_or(u64::MAX, |i| i as u64);
+        assert_eq!(x.arg_min().axes(&[1]).tensor()?.to_vec()?, rows().map(least).collect::<Vec<u64>>());
     }
     Ok(())
 }

@@ -436,7 +436,8 @@ impl Operands<'_> {
         // There are enough blocks for a device that holds as many threads as it can, and each has some work.
         let threads = if in_columns { ptx::WARPS } else { THREADS };
         let most = depth / (threads * usize::from(variant.vectors)).max(1);
-        let parts = if few { 1 } else { (8 * multiprocessors / blocks.max(1)).min(most).clamp(1, 65535) };
+        let alone = few || choice::is_quick(program, spec.fold, most);
+        let parts = if alone { 1 } else { (8 * multiprocessors / blocks.max(1)).min(most).clamp(1, 65535) };
         let split = parts > 1;
         let ranks = ranks.map(|rank| rank as u8);
         variant.fold = Some(ptx::Folding { spec: *spec, ranks, lanes: lanes as u8, split, rest });
