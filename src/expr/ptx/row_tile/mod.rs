@@ -7,8 +7,8 @@
 //!
 //! With `w` weights, `e` elements in each thread and `v` elements in a vector, the cost for each element is: 2 `w` instructions of
 //! arithmetic, or `w` if contracted; `(w + e - 1) / (v e)` vector loads from shared memory, each of which takes 4 cycles of a warp; and
-//! about 3 more loads and stores for the tile and the results. With 33 weights of `f32`, `e = 12` and `v = 4`, this is 66 instructions of
-//! arithmetic for 1 load: arithmetic and memory are the limits. No instruction computes an address in the window, because all distances are
+//! about 3 more loads and stores for the tile and the results. With 33 weights of `f32`, `e = 10` and `v = 2`, this is 66 instructions of
+//! arithmetic for 2 loads: arithmetic and memory are the limits. No instruction computes an address in the window, because all distances are
 //! constants. Only tiles at the ends of rows have code for the boundary.
 
 mod split;
