@@ -7,7 +7,7 @@ use std::time::Instant;
 use kernel_primitives::__private::Instantiated;
 use kernel_primitives::kernels::map_binary;
 use kernel_primitives::prelude::*;
-use kernel_primitives::{Device, Result, Stream};
+use kernel_primitives::{Buffer, Device, Result, Stream};
 use primitives_cuda_driver::sys::{
     self, CUfunction, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchConfig, CUmodule, CUresult,
 };
@@ -69,17 +69,17 @@ fn function_of(ptx: &str) -> CUfunction {
     function
 }
 
-/// A typed launch against the call of the driver that it makes, with the same kernel and arguments, host time each.
+/// A typed launch against the call of the driver that it makes, with the same kernel and arguments, host time each. If other code has the
+/// handle of the stream, a launch also asks whether that code captures the stream.
 fn overhead(device: &Device, report: &mut Report) -> Result<()> {
     const LAUNCHES: u32 = 500; // below the depth of the driver's queue
     const ROUNDS: usize = 41;
-    let stream = device.stream()?;
     let n = 1024usize;
-    let x = stream.buffer_from(&vec![1.0f32; n])?;
-    let y = stream.buffer_from(&vec![2.0f32; n])?;
-    let mut out = stream.buffer_zeroed::<f32>(n)?;
-    Sum::launch(&stream, (1, 256), &x, &y, &mut out, Add)?;
-    stream.synchronize()?;
+    let (own, shared) = (device.stream()?, device.stream()?);
+    let operands = |stream: &Stream| -> Result<[Buffer<f32>; 3]> {
+        Ok([stream.buffer_from(&vec![1.0; n])?, stream.buffer_from(&vec![2.0; n])?, stream.buffer_zeroed(n)?])
+    };
+    let ([x, y, mut out], [x_shared, y_shared, mut out_shared]) = (operands(&own)?, operands(&shared)?);
 
     let ptx = ptx_of(device);
     let function = function_of(ptx);
@@ -99,11 +99,11 @@ fn overhead(device: &Device, report: &mut Report) -> Result<()> {
         blockDimY: 1,
         blockDimZ: 1,
         sharedMemBytes: 0,
-        hStream: stream.as_raw().cast(),
+        hStream: shared.as_raw().cast(),
         attrs: &raw mut attribute,
         numAttrs: 1,
     };
-    let (x_address, y_address, out_address) = (x.address(), y.address(), out.address());
+    let (x_address, y_address, out_address) = (x_shared.address(), y_shared.address(), out_shared.address());
     let raw_launch = || {
         // The functor has no bytes, and is no parameter. The last one is the address for reports of faults, of which this kernel has none.
         let values = [&x_address, &(n as u64), &y_address, &(n as u64), &out_address, &(n as u64), &0];
@@ -119,38 +119,38 @@ fn overhead(device: &Device, report: &mut Report) -> Result<()> {
         };
         assert_eq!(code, CUresult::CUDA_SUCCESS);
     };
-    out.copy_from(&vec![0.0; n])?;
-    stream.synchronize()?;
+    shared.synchronize()?;
     raw_launch();
-    stream.synchronize()?;
-    assert_eq!(out.to_vec()?, vec![3.0; n], "the driver's own call");
+    shared.synchronize()?;
+    assert_eq!(out_shared.to_vec()?, vec![3.0; n], "the driver's own call");
+    out_shared.copy_from(&vec![0.0; n])?;
 
-    let (mut typed, mut raw) = (Vec::new(), Vec::new());
+    let mut times = [const { Vec::new() }; 3];
     for round in 0..ROUNDS + 4 {
-        // Each is the first of the two in every other round.
-        for is_typed in [round % 2 == 0, round % 2 == 1] {
+        // Each is the first of the three in some rounds.
+        for which in (0..3).map(|at| (at + round) % 3) {
             let begin = Instant::now();
-            if is_typed {
-                for _ in 0..LAUNCHES {
-                    Sum::launch(&stream, (1, 256), &x, &y, &mut out, Add)?;
-                }
-            } else {
-                (0..LAUNCHES).for_each(|_| raw_launch());
+            match which {
+                0 => (0..LAUNCHES).for_each(|_| raw_launch()),
+                1 => (0..LAUNCHES).try_for_each(|_| Sum::launch(&own, (1, 256), &x, &y, &mut out, Add))?,
+                _ => (0..LAUNCHES)
+                    .try_for_each(|_| Sum::launch(&shared, (1, 256), &x_shared, &y_shared, &mut out_shared, Add))?,
             }
             let time = begin.elapsed().as_secs_f64() * 1e6 / f64::from(LAUNCHES);
-            stream.synchronize()?;
+            own.synchronize()?;
+            shared.synchronize()?;
             if round >= 4 {
-                if is_typed { typed.push(time) } else { raw.push(time) }
+                times[which].push(time);
             }
         }
     }
-    assert_eq!(out.to_vec()?, vec![3.0; n]);
-    let (typed, raw) = (median(typed), median(raw));
+    assert_eq!((out.to_vec()?, out_shared.to_vec()?), (vec![3.0; n], vec![3.0; n]));
+    let [raw, typed, on_shared] = times.map(median);
     let call = if waits { "cuLaunchKernelEx" } else { "cuLaunchKernel" };
     report.row_of(
         "launch, host time",
         &[("driver's call", call)],
-        &[("µs", typed), ("driver µs", raw), ("ratio", typed / raw)],
+        &[("µs", typed), ("driver µs", raw), ("ratio", typed / raw), ("µs on a stream that others have", on_shared)],
     );
     Ok(())
 }

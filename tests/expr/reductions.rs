@@ -1,7 +1,7 @@
 //! Tests reductions against plain Rust.
 
 use kernel_primitives::expr::*;
-use kernel_primitives::{Device, ExpressionErrorKind, Result};
+use kernel_primitives::{Device, Error, ExpressionErrorKind, Result};
 
 use crate::assert_error;
 
@@ -211,6 +211,52 @@ fn of_few_rows_with_many_elements() -> Result<()> {
         assert_eq!(x.arg_min().axes(&[1]).tensor()?.to_vec()?, rows().map(least).collect::<Vec<u64>>());
     }
     Ok(())
+}
+
+/// On a GPU, blocks share results in memory that their stream keeps. Reductions of other forms, faults and other threads do not spoil it.
+#[test]
+fn one_after_the_other_on_a_stream() -> Result<()> {
+    const SHAPE: [usize; 2] = [600, 2000];
+    let stream = Device::auto()?.stream()?;
+    let host = values(SHAPE[0] * SHAPE[1]);
+    let x = Tensor::from_slice(&stream, SHAPE, &host)?;
+    let narrow = Tensor::<i16>::uninit(&stream, SHAPE)?;
+    narrow.assign(x.cast::<i16>())?;
+    let columns = |from: i32| -> Vec<i32> {
+        (0..SHAPE[1]).map(|at| host.iter().skip(at).step_by(SHAPE[1]).map(|value| value + from).sum()).collect()
+    };
+    let rows: Vec<i32> = host.chunks(SHAPE[1]).map(|row| row.iter().sum()).collect();
+    let (all, [by_column, narrow_by_column]) = (host.iter().sum::<i32>(), [columns(0), columns(1)]);
+    // All of them are enqueued before the first is read.
+    let run = || -> Result<()> {
+        let mut results = Vec::new();
+        for _ in 0..3 {
+            let sums = (x.sum().tensor()?, x.sum().axes(&[0]).tensor()?, x.sum().axes(&[1]).tensor()?);
+            results.push((sums, (narrow.cast::<i32>() + 1).sum().axes(&[0]).tensor()?, x.arg_max().tensor()?));
+        }
+        let top = (0..host.len()).rev().max_by_key(|&i| host[i]).map(|i| i as u64);
+        for ((sum, of_columns, of_rows), of_narrow, place) in results {
+            assert_eq!((sum.to_vec()?, of_rows.to_vec()?), (vec![all], rows.clone()));
+            assert_eq!((of_columns.to_vec()?, of_narrow.to_vec()?), (by_column.clone(), narrow_by_column.clone()));
+            assert_eq!(place.to_vec()?.first().copied(), top);
+        }
+        Ok(())
+    };
+    run()?;
+    let (sum, before) = (x.sum().tensor()?, stream.device().counters());
+    x.sum().assign_to(&sum)?;
+    let cost = stream.device().counters().since(before);
+    assert_eq!((cost.launches, cost.allocations), (1, 0));
+    // Only some of the blocks fault, and do not say that they have ended.
+    let divisors = Tensor::<i32>::zeros(&stream, SHAPE)?;
+    divisors.slice((..300, ..))?.fill(1)?;
+    let faulty = (&x / &divisors).sum().tensor().and_then(|_| stream.synchronize());
+    assert!(matches!(&faulty, Err(Error::Fault(_))), "{faulty:?}");
+    run()?;
+    std::thread::scope(|scope| {
+        let threads = [0, 1].map(|_| scope.spawn(run));
+        threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
+    })
 }
 
 /// There are more columns than are kept at once, with few and with many rows.

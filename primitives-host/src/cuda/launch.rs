@@ -69,11 +69,16 @@ impl<'p> KernelCall<'p> {
         self.kernel.function
     }
 
-    /// Enqueues the launch. With `overlap`, a kernel that waits by itself for what was launched before it may begin while the last blocks of
-    /// that run.
+    /// Whether the kernel waits by itself for what was launched before it.
+    pub(super) fn waits(&self) -> bool {
+        self.kernel.waits
+    }
+
+    /// Enqueues the launch. With `overlap`, the kernel may begin while the last blocks of what was launched before it run.
     ///
     /// # Safety
-    /// The parameters are the kernel's; memory they point to is alive until the stream has run the kernel.
+    /// The parameters are the kernel's; memory they point to is alive until the stream has run the kernel. With `overlap`, the kernel
+    /// [waits](Self::waits).
     pub(super) unsafe fn run(
         mut self,
         context: &Context,
@@ -99,11 +104,10 @@ impl<'p> KernelCall<'p> {
             attrs: &raw mut attribute,
             numAttrs: 1,
         };
-        let overlaps = overlap && self.kernel.waits;
         let (function, params, none) = (self.function(), self.params(&control), ptr::null_mut());
-        // SAFETY: the caller's contract; grid, block and shared memory are within the device's limits, and a kernel that may begin early waits.
+        // SAFETY: the caller's contract; grid, block and shared memory are within the device's limits.
         unsafe {
-            if overlaps {
+            if overlap {
                 return call!(context, cuLaunchKernelEx(&raw const config, function, params, none));
             }
             call!(

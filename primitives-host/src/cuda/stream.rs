@@ -2,7 +2,7 @@
 
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use primitives_cuda_driver::sys::{self, CUdeviceptr, CUresult, CUstream, CUstreamCaptureStatus};
 
@@ -12,7 +12,7 @@ use super::fault::{CELL_BYTES, Control, Ready};
 use super::marks::Marks;
 use super::{Context, KernelCall, adoption, call};
 use crate::memory::Keeper;
-use crate::{DriverError, Error, Result, trace};
+use crate::{Error, Result, trace};
 
 /// Why copies between host and device are no part of a capture, as in
 /// [`check_host_copy`](crate::launch::graph::check_host_copy).
@@ -30,6 +30,8 @@ pub(crate) struct RawStream {
     pub(super) marks: Marks,
     /// Why work on the stream that is no kernel has failed, until somebody asks.
     failed: Mutex<Option<Error>>,
+    /// The address of memory for kernels, and its size. See [`kept_memory`](Self::kept_memory).
+    kept: OnceLock<(CUdeviceptr, usize)>,
     /// The last to go: what keeps the stream may keep the context.
     adopted: Option<Adopted>,
 }
@@ -118,7 +120,8 @@ impl RawStream {
     fn of(context: &Arc<Context>, raw: CUstream, control: Control, adopted: Option<Adopted>) -> Self {
         let (shown, marks) = (AtomicBool::new(adopted.is_some()), Marks::new());
         let failed = Mutex::new(None);
-        Self { context: context.clone(), raw, control: Some(control), shown, marks, failed, adopted }
+        let (control, kept) = (Some(control), OnceLock::new());
+        Self { context: context.clone(), raw, control, shown, marks, failed, kept, adopted }
     }
 
     /// A stream that was made elsewhere; null is the legacy default stream.
@@ -157,6 +160,11 @@ impl RawStream {
             return Ok(false);
         }
         self.context.make_current()?;
+        self.asks_for_capture()
+    }
+
+    /// Whether the driver says that the stream is captured. The context is current.
+    fn asks_for_capture(&self) -> Result<bool> {
         let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
         // SAFETY: the stream is alive; the pointer is valid for the call.
         match unsafe { sys::cuStreamIsCapturing(self.raw, &raw mut status) } {
@@ -267,14 +275,19 @@ impl RawStream {
         }
     }
 
-    /// Memory for later work on this stream. `refuse` makes the error, of the driver's, if there is none.
-    pub(crate) fn allocate(&self, bytes: usize, refuse: impl FnOnce(DriverError) -> Error) -> Result<CUdeviceptr> {
+    /// Memory for later work on this stream.
+    pub(crate) fn allocate(&self, bytes: usize) -> Result<CUdeviceptr> {
         let _relaxed = self.context.relaxed()?;
         let mut address = 0;
         // SAFETY: the pointer is valid for the call, and the pool is alive.
         match unsafe { sys::cuMemAllocFromPoolAsync(&raw mut address, bytes, self.context.pool, self.raw) } {
             CUresult::CUDA_SUCCESS => Ok(address),
-            code => Err(self.context.error_or(code, refuse)),
+            code => Err(self.context.error_or(code, |error| Error::Allocation {
+                bytes: bytes as u128,
+                device: self.context.label().into(),
+                reason: error.to_string(),
+                driver: Some(error),
+            })),
         }
     }
 
@@ -284,6 +297,30 @@ impl RawStream {
             // SAFETY: from `allocate`, freed once by its owner. A lost context has freed it already and returns an error.
             unsafe { sys::cuMemFreeAsync(address, self.raw) };
         }
+    }
+
+    /// Returns memory that the stream keeps. The first call allocates it, and clears its first `cleared` bytes. Returns `None` if the
+    /// stream is captured, or if the memory has fewer bytes.
+    pub(crate) fn kept_memory(&self, bytes: usize, cleared: usize) -> Result<Option<CUdeviceptr>> {
+        if self.is_captured()? {
+            return Ok(None);
+        }
+        let kept = match self.kept.get() {
+            Some(kept) => kept,
+            None => {
+                let address = self.allocate(bytes)?;
+                if let Err(error) = self.fill_zero(address, cleared) {
+                    self.free(address);
+                    return Err(error);
+                }
+                // Another thread may have been faster.
+                if self.kept.set((address, bytes)).is_err() {
+                    self.free(address);
+                }
+                self.kept.get().expect("it was set")
+            }
+        };
+        Ok((kept.1 >= bytes).then_some(kept.0))
     }
 
     pub(crate) fn fill_zero(&self, address: CUdeviceptr, bytes: usize) -> Result<()> {
@@ -354,7 +391,7 @@ impl RawStream {
         self.context.make_current()?;
         let control = self.control().address();
         // In a capture of others the launch would be an edge of a kind that not all of them can read.
-        let overlap = !self.is_captured()?;
+        let overlap = kernel.waits() && !(self.is_shown() && self.asks_for_capture()?);
         // SAFETY: the caller's contract.
         unsafe { kernel.run(&self.context, (self.raw, overlap), control)? };
         self.advance();
@@ -383,6 +420,10 @@ impl Drop for RawStream {
             Err(error) => return self.let_go(matches!(error, Error::ContextLost { .. })),
         };
         self.marks.give_back(&self.context.spare_marks);
+        // While others capture the stream, nothing can be freed in its order. The memory then stays in the pool.
+        if let (Some((address, _)), true) = (self.kept.take(), free) {
+            self.free(address);
+        }
         if self.adopted.is_none() && free {
             // Its work goes on to its end.
             let mut idle = self.context.idle_streams.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -19,6 +19,7 @@ use crate::{Error, Result, trace};
 pub(crate) mod allocation;
 pub(crate) mod buffer;
 pub(crate) mod claims;
+pub(crate) mod kept;
 pub(crate) mod peer;
 pub(crate) mod pinned;
 pub(crate) mod slice;
@@ -119,10 +120,7 @@ impl Memory {
             Queue::Cuda(stream) => {
                 stream.not_captured(ALLOCATION, NO_ALLOCATION)?;
                 free_orphans(device);
-                stream.allocate(len, |error| {
-                    let (device, reason) = (device.to_string(), error.to_string());
-                    Error::Allocation { bytes, device, reason, driver: Some(error) }
-                })?
+                stream.allocate(len)?
             }
             Queue::Capture(_) => return Err(Error::Capture { call: ALLOCATION, advice: NO_ALLOCATION }),
         };

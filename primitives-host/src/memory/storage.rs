@@ -17,6 +17,7 @@ use crate::launch::kernel::Launch;
 use crate::memory::allocation::{Allocation, Displaced};
 #[cfg(feature = "cuda")]
 use crate::memory::claims::Rounds;
+pub use crate::memory::kept::kept_memory;
 use crate::memory::uses::{Mode, Uses};
 pub use crate::memory::zeroed_vec;
 use crate::memory::{claims, peer};

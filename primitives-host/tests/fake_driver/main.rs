@@ -5,6 +5,7 @@
 
 #[path = "../fake/mod.rs"]
 mod fake;
+mod kept;
 mod lifetimes;
 mod order;
 mod peers;

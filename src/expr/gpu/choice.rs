@@ -2,10 +2,7 @@
 //! the parameters that they need.
 
 use super::Operands;
-use crate::expr::neighbours::stencil::is_cheap;
-use crate::expr::program::{Instruction, Program, What};
 use crate::expr::ptx::{self, Variant};
-use crate::expr::reduce::Fold;
 
 impl Operands<'_> {
     /// Returns the kernel that is launched.
@@ -43,21 +40,6 @@ impl Operands<'_> {
         variant.operands.len() + program.inputs.len() + program.scalars.len() <= FEW
             || variant.param_bytes(program) <= ptx::PARAM_BYTES
     }
-}
-
-/// Returns whether a block reduces this number of vectors of each thread, in rounds of loads, before the host has made the memory that
-/// several blocks share. On an H200, this takes the host about 5 µs.
-pub(super) fn is_quick(program: &Program, fold: Fold, rounds: usize) -> bool {
-    const ROUNDS: usize = 16;
-    const INSTRUCTIONS: usize = 64;
-    let is_light = |one: &Instruction| match one.what {
-        What::Load(_) | What::Scalar(_) | What::Constant(_) | What::Index(_) => true,
-        What::Op(op) => is_cheap(op) && !op.divides_integers(one.dtype),
-        _ => false,
-    };
-    // To compare values and indices takes a few instructions.
-    let each = program.code.len() + if fold.is_arg() { 8 } else { 0 };
-    rounds <= ROUNDS && rounds * each <= INSTRUCTIONS && program.code.iter().all(is_light)
 }
 
 /// Returns the number of parts of each result, `most` or fewer. `blocks` blocks compute one part of all results, and the device runs `at_once`

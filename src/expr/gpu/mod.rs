@@ -1,6 +1,7 @@
 //! Kernels of programs: they are written at their first use, kept until the process ends, and launched.
 
 mod choice;
+mod reduce;
 #[cfg(test)]
 pub(crate) mod text;
 
@@ -8,19 +9,20 @@ use std::ffi::c_void;
 use std::hash::{BuildHasher, BuildHasherDefault};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use primitives_gpu::element::ConvertTo;
 use primitives_gpu::io::IndexInt;
 use primitives_gpu::view::LaunchBounds;
 use primitives_host::storage::{self, Storage};
 use primitives_host::{Device, Dims, Error, KernelInfo, Result};
 
-use super::dtype::{ToWord, with_type};
-use super::evaluate::Reduced;
 use super::graph::View;
 use super::layout::nest::Nest;
 use super::program::{FastHasher, FastMap, Lowered, Program};
 use super::ptx::steps::StepsForm;
-use super::ptx::{self, ENTRY, Kinds, NoKernel, Param, THREADS, Variant};
+use super::ptx::{self, ENTRY, Kinds, NoKernel, Param, Variant};
+
+#[cfg(feature = "cuda")]
+pub(crate) use reduce::reduce;
+pub(crate) use reduce::reduction_text;
 
 /// A number by which the host checks that a kernel's text was written for its launch.
 const LAYOUT: u64 = 0x6b70_6578_7072_0001;
@@ -29,7 +31,15 @@ struct Cached {
     arch: u32,
     program: Program,
     form: KernelForm,
+    kernel: Kernel,
+}
+
+/// A kernel that was written at run time.
+#[derive(Clone, Copy)]
+struct Kernel {
     info: &'static KernelInfo,
+    /// Whether its threads may report a fault, and end.
+    can_fault: bool,
 }
 
 /// The form of a kernel, in addition to its program.
@@ -54,22 +64,17 @@ static KERNELS: RwLock<FastMap<u64, Vec<Cached>>> = RwLock::new(FastMap::with_ha
 
 /// Returns the kernel of a program for one layout of operands. Its text and its loaded code are kept, because most expressions are computed
 /// again.
-fn kernel(
-    program: &Program,
-    form: &KernelForm,
-    device: &Device,
-    name: &dyn Fn() -> String,
-) -> Result<&'static KernelInfo> {
+fn kernel(program: &Program, form: &KernelForm, device: &Device, name: &dyn Fn() -> String) -> Result<Kernel> {
     let (major, minor) = device.compute_capability().unwrap_or((0, 0));
     let arch = 10 * major + minor;
     let hash = BuildHasherDefault::<FastHasher>::default().hash_one((arch, program, form));
     let find = |kernels: &FastMap<u64, Vec<Cached>>| {
         let all = kernels.get(&hash)?;
         let same = |known: &&Cached| known.arch == arch && known.form == *form && known.program == *program;
-        all.iter().find(same).map(|known| known.info)
+        all.iter().find(same).map(|known| known.kernel)
     };
-    if let Some(info) = find(&KERNELS.read().unwrap_or_else(PoisonError::into_inner)) {
-        return Ok(info);
+    if let Some(kernel) = find(&KERNELS.read().unwrap_or_else(PoisonError::into_inner)) {
+        return Ok(kernel);
     }
     let text = form.text(program, arch).map_err(|error| match error {
         // All kernels of expressions have one entry.
@@ -79,16 +84,17 @@ fn kernel(
         error => error,
     })?;
     let mut kernels = KERNELS.write().unwrap_or_else(PoisonError::into_inner);
-    if let Some(info) = find(&kernels) {
-        return Ok(info);
+    if let Some(kernel) = find(&kernels) {
+        return Ok(kernel);
     }
+    let can_fault = ptx::can_fault(&text);
     let images: &'static [primitives_host::Image] = vec![(arch, &*text.leak(), None)].leak();
     let name: &'static str = name().leak();
     let info: &'static KernelInfo =
         Box::leak(Box::new(KernelInfo::new(name, ENTRY, images, 0, LAYOUT, LaunchBounds::NONE)));
-    let known = Cached { arch, program: program.clone(), form: form.clone(), info };
-    kernels.entry(hash).or_default().push(known);
-    Ok(info)
+    let kernel = Kernel { info, can_fault };
+    kernels.entry(hash).or_default().push(Cached { arch, program: program.clone(), form: form.clone(), kernel });
+    Ok(kernel)
 }
 
 fn no_text(why: NoKernel, arch: u32) -> Error {
@@ -170,7 +176,7 @@ impl<'a> Operands<'a> {
     pub(crate) fn ready(&self, name: &dyn Fn() -> String) -> Result<Ready> {
         let device = self.targets[0].stream.device();
         let variant = self.variant();
-        let info = kernel(&self.lowered.program, &KernelForm::Once(variant.clone()), device, name)?;
+        let info = kernel(&self.lowered.program, &KernelForm::Once(variant.clone()), device, name)?.info;
         let count = self.count(&variant);
         let blocks = self.extent("the number of blocks", self.blocks(&variant, count), name)?;
         let dims = Dims::new(blocks, variant.threads() as u32);
@@ -324,7 +330,7 @@ pub(crate) struct StepsLaunch<'a> {
 pub(crate) fn launch_steps(launch: StepsLaunch<'_>, name: &str) -> Result<()> {
     let StepsLaunch { program, form, target, reads, words, blocks } = launch;
     let device = target.stream.device();
-    let info = kernel(program, &KernelForm::Steps(form.clone()), device, &|| name.into())?;
+    let info = kernel(program, &KernelForm::Steps(form.clone()), device, &|| name.into())?.info;
     let blocks = u32::try_from(blocks).map_err(|_| Error::LaunchLimit {
         kernel: name.into(),
         device: device.to_string(),
@@ -339,134 +345,6 @@ pub(crate) fn launch_steps(launch: StepsLaunch<'_>, name: &str) -> Result<()> {
 /// Returns the text of a kernel of several steps for an architecture.
 pub(crate) fn steps_text(program: &Program, form: &StepsForm, arch: u32) -> Result<String> {
     KernelForm::Steps(form.clone()).text(program, arch)
-}
-
-/// Reduces into a target on a GPU.
-#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "there is no GPU"))]
-pub(crate) fn reduce(
-    target: &Arc<View>,
-    lowered: &Lowered,
-    reduced: &Reduced,
-    name: &dyn Fn() -> String,
-) -> Result<()> {
-    let targets = [target];
-    let operands = Operands::new(&targets, lowered, &reduced.nest);
-    let device = target.stream.device();
-    let mut fold = operands.fold(reduced, device.properties().multiprocessors as usize);
-    let info = kernel(&lowered.program, &KernelForm::Once(fold.variant.clone()), device, name)?;
-    let folding = fold.variant.fold.expect("it folds");
-    if folding.split {
-        let at_once = storage::blocks_at_once(&target.stream, info, THREADS as u32)?;
-        fold.parts = choice::even_parts(fold.blocks, fold.parts, at_once);
-    }
-    // The memory has the counters, which are zero, and then the accumulators of the blocks that share a result, 16 bytes each.
-    let memory = match folding.split {
-        false => None,
-        true => {
-            let items = if folding.ranks[2] > 0 { ptx::LANES * usize::from(fold.variant.width) } else { 1 };
-            let counters = fold.blocks.next_multiple_of(4) / 2;
-            let words = counters + 2 * fold.blocks * fold.parts * items;
-            let buffer = match target.stream.buffer_zeroed::<u64>(words) {
-                // The graph keeps the memory. A launch leaves the counters at zero, unless it has a fault. So each launch clears them.
-                Err(Error::Capture { .. }) if storage::keeps_memory(&target.stream) => {
-                    let mut buffer = target.stream.device().stream()?.buffer_zeroed(words)?;
-                    buffer.slice_mut(..counters)?.set_zero(&target.stream)?;
-                    buffer
-                }
-                made => made?,
-            };
-            Some((Storage::of(buffer), counters))
-        }
-    };
-    let shared = memory.as_ref().map(|(memory, counters)| (memory.address(), memory.address() + 8 * *counters as u64));
-    let words = operands.fold_words(&fold, shared);
-    let grid = (
-        operands.extent("the number of blocks", fold.blocks, name)?,
-        operands.extent("the parts of a result", fold.parts, name)?,
-    );
-    let ready = Ready { info, words, dims: Dims::new(grid, THREADS as u32) };
-    ready.launch_with(&targets, &lowered.inputs, memory.as_ref().map(|(memory, _)| memory))
-}
-
-/// Returns the text of a reduction's kernel for an architecture.
-pub(crate) fn reduction_text(target: &Arc<View>, lowered: &Lowered, reduced: &Reduced, arch: u32) -> Result<String> {
-    let targets = [target];
-    let operands = Operands::new(&targets, lowered, &reduced.nest);
-    let multiprocessors = target.stream.device().properties().multiprocessors as usize;
-    KernelForm::Once(operands.fold(reduced, multiprocessors).variant).text(&lowered.program, arch)
-}
-
-/// The launch of a reduction.
-struct FoldLaunch {
-    variant: Variant,
-    /// The number of groups of blocks with their own results, and the number of blocks in each group.
-    blocks: usize,
-    parts: usize,
-    /// The number of rows of results, the number of vectors of columns, and the size of the input for each result, in vectors and in
-    /// elements.
-    rows: usize,
-    columns: usize,
-    depth: usize,
-    elements: usize,
-}
-
-impl Operands<'_> {
-    /// Chooses the launch of a reduction.
-    fn fold(&self, reduced: &Reduced, multiprocessors: usize) -> FoldLaunch {
-        let Reduced { nest, ranks, spec } = reduced;
-        let extent = |axes: std::ops::Range<usize>| nest.extents[axes].iter().product::<usize>();
-        let [outer, middle, inner] = *ranks;
-        let (rows, elements) = (extent(0..outer), extent(outer..outer + middle));
-        let columns = extent(outer + middle..nest.rank);
-        let program = &self.lowered.program;
-        let most = if program.shifts.is_empty() { 16 } else { ptx::most_around(program, nest) };
-        let (variant, rest) = Variant::folding(nest, &self.sizes, &self.addresses, self.kinds(), *ranks, most);
-        let mut variant = variant.shifted(program, nest);
-        let width = usize::from(variant.width);
-        let in_columns = inner > 0;
-        let (depth, vectors) = if in_columns { (elements, columns / width) } else { (elements / width, 1) };
-        // A short row gets about one lane for each of its vectors.
-        let few = !in_columns && depth <= 4 * ptx::LANES && rows > 1;
-        let lanes = if few { depth.next_power_of_two().clamp(1, ptx::LANES) } else { 0 };
-        let blocks = match (in_columns, lanes) {
-            (true, _) => rows * vectors.div_ceil(ptx::LANES),
-            (false, 0) => rows,
-            (false, lanes) => rows.div_ceil(THREADS / lanes),
-        };
-        // There are enough blocks for a device that holds as many threads as it can, and each has some work.
-        let threads = if in_columns { ptx::WARPS } else { THREADS };
-        let most = depth / (threads * usize::from(variant.vectors)).max(1);
-        let alone = few || choice::is_quick(program, spec.fold, most);
-        let parts = if alone { 1 } else { (8 * multiprocessors / blocks.max(1)).min(most).clamp(1, 65535) };
-        let split = parts > 1;
-        let ranks = ranks.map(|rank| rank as u8);
-        variant.fold = Some(ptx::Folding { spec: *spec, ranks, lanes: lanes as u8, split, rest });
-        FoldLaunch { variant, blocks, parts, rows, columns: vectors, depth, elements }
-    }
-
-    /// Returns the parameters of a reduction without the control, one word each. `shared` are the addresses of the counters and the
-    /// accumulators.
-    fn fold_words(&self, fold: &FoldLaunch, shared: Option<(u64, u64)>) -> Vec<u64> {
-        let program = &self.lowered.program;
-        let dtype = program.code[program.results[0] as usize].dtype;
-        let mut words = Vec::with_capacity(32);
-        for param in fold.variant.params(program) {
-            match param {
-                Param::Rows => words.push(fold.rows as u64),
-                Param::Depth => words.push(fold.depth as u64),
-                Param::Elements => words.push(fold.elements as u64),
-                Param::Columns => words.push(fold.columns as u64),
-                Param::Tiles(_) => words.extend(divisor(fold.columns.div_ceil(ptx::LANES))),
-                Param::Size => {
-                    words.push(with_type!(dtype, T => ConvertTo::<T>::convert(fold.elements as u64).to_word()))
-                }
-                Param::Counters => words.push(shared.map_or(0, |shared| shared.0)),
-                Param::Partials => words.push(shared.map_or(0, |shared| shared.1)),
-                param => self.word(param, &fold.variant, 0, &mut words),
-            }
-        }
-        words
-    }
 }
 
 /// Returns the words of a divisor. A kernel divides by multiplication.

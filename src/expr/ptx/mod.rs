@@ -104,7 +104,7 @@ pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u6
     }
     // The variable is among the items of functions that panic.
     let panics = e.items.iter().any(|item| item.starts_with(".shared") && item.contains(" kp_control;"));
-    e.body = e.body.replace(SET_CONTROL, if panics { "st.shared.b64 [kp_control]," } else { "// no function panics:" });
+    e.body = e.body.replace(SET_CONTROL, if panics { STORE_CONTROL } else { "// no function panics:" });
     let mut text = format!(
         "// layout {layout:016x}\n.version {}.{}\n.target sm_{target}\n.address_size 64\n\n",
         e.version / 10,
@@ -152,6 +152,14 @@ const LONG: usize = 32;
 
 /// A placeholder for the instruction that passes the stream's control to functions.
 const SET_CONTROL: &str = "$control";
+
+/// The instruction, in kernels that call functions that can panic.
+const STORE_CONTROL: &str = "st.shared.b64 [kp_control],";
+
+/// Returns whether threads of a kernel with this text can report a fault, and end.
+pub(crate) fn can_fault(text: &str) -> bool {
+    text.contains(STORE_CONTROL)
+}
 
 struct Kernel<'a> {
     e: Emitter,
