@@ -1,4 +1,4 @@
-//! Tests the host memory that reductions take on the CPU, in addition to their inputs and results.
+//! Tests the memory that reductions take in addition to their inputs and results.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::AtomicUsize;
@@ -50,10 +50,29 @@ fn of_columns<T: Summed>(stream: &Stream, shape: [usize; 3]) -> Result<usize> {
     Ok(sum.max(arg_max))
 }
 
-/// The memory is that of the results of a few pieces, for any number of columns of any length. There is only one test, because all tests
-/// would count together.
+/// There is only one test, because all tests would count together.
 #[test]
-fn reductions_to_columns_take_little_memory() -> Result<()> {
+fn reductions_take_little_memory() -> Result<()> {
+    of_host()?;
+    of_device()
+}
+
+/// On a GPU, blocks share the result in memory of the stream. It is there after the first reduction.
+fn of_device() -> Result<()> {
+    let stream = Device::auto()?.stream()?;
+    let x = Tensor::<f32>::zeros(&stream, [1000, 2000])?;
+    let results = (x.sum().tensor()?, x.sum().axes(&[0]).tensor()?, x.sum().axes(&[1]).tensor()?);
+    let before = stream.device().counters();
+    x.sum().assign_to(&results.0)?;
+    x.sum().axes(&[0]).assign_to(&results.1)?;
+    x.sum().axes(&[1]).assign_to(&results.2)?;
+    let cost = stream.device().counters().since(before);
+    assert_eq!((cost.launches, cost.allocations), (3, 0));
+    Ok(())
+}
+
+/// On the CPU, the memory is that of the results of a few pieces, for any number of columns of any length.
+fn of_host() -> Result<()> {
     let stream = Device::emulator().stream()?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     // This is the memory that pieces of a result have in common, and a piece in each thread.

@@ -5,9 +5,11 @@ use std::ptr::null_mut;
 use std::time::Instant;
 
 use kernel_primitives::__private::Instantiated;
+use kernel_primitives::algorithms::{Run, Workspace, reduce};
+use kernel_primitives::expr::{Reductions, Tensor};
 use kernel_primitives::kernels::map_binary;
 use kernel_primitives::prelude::*;
-use kernel_primitives::{Buffer, Device, Result, Stream};
+use kernel_primitives::{Buffer, Device, Result, Stream, functor};
 use primitives_cuda_driver::sys::{
     self, CUfunction, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchConfig, CUmodule, CUresult,
 };
@@ -19,6 +21,7 @@ type Sum = map_binary<f32, f32, Add, 4>;
 pub(crate) fn run(device: &Device, _: &Options, report: &mut Report) -> Result<()> {
     first(device, report)?;
     overhead(device, report)?;
+    memory(device, report)?;
     graph(device, report)
 }
 
@@ -151,6 +154,45 @@ fn overhead(device: &Device, report: &mut Report) -> Result<()> {
         "launch, host time",
         &[("driver's call", call)],
         &[("µs", typed), ("driver µs", raw), ("ratio", typed / raw), ("µs on a stream that others have", on_shared)],
+    );
+    Ok(())
+}
+
+/// Calls whose blocks share results in memory, host time each: a reduction with a workspace and without one, and the sum of a tensor.
+fn memory(device: &Device, report: &mut Report) -> Result<()> {
+    const CALLS: u32 = 200;
+    const ROUNDS: usize = 41;
+    const N: usize = 1 << 16;
+    let stream = device.stream()?;
+    let x = stream.buffer_from(&vec![1.0f32; N])?;
+    let tensor = Tensor::from_slice(&stream, N, &vec![1.0f32; N])?;
+    let (mut sums, mut workspace) = ([stream.buffer_zeroed::<f32>(1)?, stream.buffer_zeroed(1)?], Workspace::new());
+    let [first, second] = &mut sums;
+    let sum = tensor.sum().tensor()?;
+    let mut calls: [&mut dyn FnMut() -> Result<()>; 3] = [
+        &mut || reduce(Run::on(&stream).with(&mut workspace), &x, functor::Sum, &mut *first),
+        &mut || reduce(&stream, &x, functor::Sum, &mut *second),
+        &mut || tensor.sum().assign_to(&sum),
+    ];
+    let mut times = [const { Vec::new() }; 3];
+    for round in 0..ROUNDS + 4 {
+        for which in (0..3).map(|at| (at + round) % 3) {
+            let begin = Instant::now();
+            (0..CALLS).try_for_each(|_| calls[which]())?;
+            let time = begin.elapsed().as_secs_f64() * 1e6 / f64::from(CALLS);
+            stream.synchronize()?;
+            if round >= 4 {
+                times[which].push(time);
+            }
+        }
+    }
+    for sum in [&sums[0].to_vec()?, &sums[1].to_vec()?, &sum.to_vec()?] {
+        assert_eq!(*sum, [N as f32]);
+    }
+    let [kept, alone, of_tensor] = times.map(median);
+    report.row(
+        "reduction of 2^16, host time",
+        &[("µs", alone), ("µs with a workspace", kept), ("µs of a tensor", of_tensor)],
     );
     Ok(())
 }

@@ -20,6 +20,9 @@ pub(super) fn chained<T: Element>(
         Ok((mut chain, number)) => return launch(stream, dims, &mut chain, number),
         Err(run) => run,
     };
+    if let Some(mut kept) = run.kept_chain(words)? {
+        return launch(stream, dims, &mut kept.words.slice_mut(..words)?, kept.number);
+    }
     let mut memory = run.memory(&[bytes_of::<u64>(words)])?;
     let mut chain = memory.parts().take::<u64>(words)?;
     if tiles > 1 {

@@ -35,7 +35,8 @@
 //! | [`inclusive_scan_by_key`], [`exclusive_scan_by_key`] | a scan that starts again with each run |
 //!
 //! **Memory.** An algorithm takes its temporary memory from the stream's pool, and gives it back; no thread waits for that. A [`Workspace`]
-//! keeps the memory from call to call instead. A graph cannot allocate memory. So a capture needs a workspace that was used before for the
+//! keeps the memory from call to call instead. On a GPU, a stream itself keeps the 36 KiB that reductions, scans and selections of few tiles
+//! take: a call without a workspace takes as long as one with a workspace. A graph cannot allocate memory. So a capture needs a workspace that was used before for the
 //! same call with inputs of the same lengths, or that is [large enough](Workspace::with_capacity), unless the algorithm needs no memory for
 //! these lengths. A call with fewer items may need more memory.
 //!

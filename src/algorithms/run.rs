@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use primitives_host::storage::temporary;
+use primitives_host::storage::{KeptWords, kept_words, temporary};
 
 use super::tuning::{Parameter, Tuning};
 use crate::input::Source;
@@ -147,6 +147,15 @@ impl<'a> Run<'a> {
             }
             _ => Ok(Err(self)),
         }
+    }
+
+    /// Returns the memory that the stream keeps for a chain of `words` words, and the number of the launch in it. Returns `None` if there is a
+    /// workspace, if the chain is too long, if another thread launches with this memory, and if there is none: on the emulator, and in captures.
+    pub(super) fn kept_chain(&self, words: usize) -> Result<Option<KeptWords<'a>>> {
+        if self.workspace.is_some() || !(1..=Workspace::CHAIN).contains(&words) {
+            return Ok(None);
+        }
+        kept_words(self.stream, Workspace::CHAIN)
     }
 
     /// Takes temporary memory, with one part for each of `sizes`, in bytes.
@@ -316,7 +325,8 @@ impl<T: Element> Drop for OwnScratch<'_, T> {
 /// That is enough for all blocks of a reduction, for 4000 tiles of a scan of four-byte items, or for 1000 tiles of a reduction by key.
 /// Outside captures, this memory is cleared once instead of once a call. The smaller the input, the larger the share of the time that this
 /// saves. Captures cannot use it. So the first of these calls also makes room for the chains of captures, which is 36 KiB of the
-/// [capacity](Self::capacity).
+/// [capacity](Self::capacity). On a GPU, calls without a workspace use 36 KiB of the same kind, which the first of them makes, and which the
+/// stream keeps until it is dropped.
 ///
 /// Calls on several streams of one device may share a workspace: the later call then waits for the earlier one. A workspace stays usable
 /// after a call that fails. A graph that was captured with a workspace also uses its memory, but does not borrow it. Do not launch such a

@@ -1,7 +1,9 @@
 //! Tests reductions of a whole input against iterators.
 
+use std::thread;
+
 use kernel_primitives::algorithms::{Run, Workspace, inclusive_scan, reduce};
-use kernel_primitives::functor::{ArgMax, ArgMin, MaxOf, Mean, MinOf, Mul, ReduceBy, Sum, of_pair};
+use kernel_primitives::functor::{Add, ArgMax, ArgMin, MaxOf, Mean, MinOf, Mul, ReduceBy, Sum, of_pair};
 use kernel_primitives::input::{counting, map, zip};
 use kernel_primitives::{Device, Element, Error, Result};
 
@@ -222,4 +224,29 @@ fn a_reduction_is_captured_with_a_workspace() -> Result<()> {
     let without = stream.capture(|stream| reduce(stream, &x, Sum, &mut sum));
     assert!(matches!(without, Err(Error::Capture { .. })), "{without:?}");
     Ok(())
+}
+
+/// On a GPU, calls without a workspace use memory that their stream keeps. Threads have it in turn, and a call that finds it taken allocates.
+#[test]
+fn threads_call_without_workspaces_on_one_stream() -> Result<()> {
+    const LEN: usize = 20_500;
+    let stream = Device::auto()?.stream()?;
+    let x = stream.buffer_from(&vec![3u32; LEN])?;
+    let rounds = if stream.device().is_gpu() { 100 } else { 1 };
+    let run = || -> Result<()> {
+        for _ in 0..rounds {
+            let (mut sum, mut sums) = (stream.buffer_zeroed::<u32>(1)?, stream.buffer_zeroed::<u32>(LEN)?);
+            for _ in 0..3 {
+                reduce(&stream, &x, Sum, &mut sum)?;
+                inclusive_scan(&stream, &x, Add, &mut sums)?;
+            }
+            assert_eq!(sum.to_vec()?, [3 * LEN as u32]);
+            assert!(sums.to_vec()?.iter().zip(1..).all(|(&sum, n)| sum == 3 * n));
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let threads = [0; 3].map(|_| scope.spawn(run));
+        threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
+    })
 }

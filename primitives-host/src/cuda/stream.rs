@@ -12,6 +12,7 @@ use super::fault::{CELL_BYTES, Control, Ready};
 use super::marks::Marks;
 use super::{Context, KernelCall, adoption, call};
 use crate::memory::Keeper;
+use crate::memory::kept::{KeptFor, Numbers};
 use crate::{Error, Result, trace};
 
 /// Why copies between host and device are no part of a capture, as in
@@ -30,8 +31,10 @@ pub(crate) struct RawStream {
     pub(super) marks: Marks,
     /// Why work on the stream that is no kernel has failed, until somebody asks.
     failed: Mutex<Option<Error>>,
-    /// The address of memory for kernels, and its size. See [`kept_memory`](Self::kept_memory).
-    kept: OnceLock<(CUdeviceptr, usize)>,
+    /// The addresses and the sizes of memory for kernels, by its purpose. See [`kept_memory`](Self::kept_memory).
+    kept: [OnceLock<(CUdeviceptr, usize)>; 2],
+    /// Those of the uses of the words that the stream keeps.
+    pub(crate) numbers: Numbers,
     /// The last to go: what keeps the stream may keep the context.
     adopted: Option<Adopted>,
 }
@@ -120,8 +123,9 @@ impl RawStream {
     fn of(context: &Arc<Context>, raw: CUstream, control: Control, adopted: Option<Adopted>) -> Self {
         let (shown, marks) = (AtomicBool::new(adopted.is_some()), Marks::new());
         let failed = Mutex::new(None);
-        let (control, kept) = (Some(control), OnceLock::new());
-        Self { context: context.clone(), raw, control, shown, marks, failed, kept, adopted }
+        let (context, control, kept, numbers) =
+            (context.clone(), Some(control), Default::default(), Default::default());
+        Self { context, raw, control, shown, marks, failed, kept, numbers, adopted }
     }
 
     /// A stream that was made elsewhere; null is the legacy default stream.
@@ -299,13 +303,13 @@ impl RawStream {
         }
     }
 
-    /// Returns memory that the stream keeps. The first call allocates it, and clears its first `cleared` bytes. Returns `None` if the
-    /// stream is captured, or if the memory has fewer bytes.
-    pub(crate) fn kept_memory(&self, bytes: usize, cleared: usize) -> Result<Option<CUdeviceptr>> {
+    /// See [`kept_memory`](crate::memory::kept::kept_memory).
+    pub(crate) fn kept_memory(&self, purpose: KeptFor, bytes: usize, cleared: usize) -> Result<Option<CUdeviceptr>> {
         if self.is_captured()? {
             return Ok(None);
         }
-        let kept = match self.kept.get() {
+        let place = &self.kept[purpose as usize];
+        let kept = match place.get() {
             Some(kept) => kept,
             None => {
                 let address = self.allocate(bytes)?;
@@ -314,10 +318,10 @@ impl RawStream {
                     return Err(error);
                 }
                 // Another thread may have been faster.
-                if self.kept.set((address, bytes)).is_err() {
+                if place.set((address, bytes)).is_err() {
                     self.free(address);
                 }
-                self.kept.get().expect("it was set")
+                place.get().expect("it was set")
             }
         };
         Ok((kept.1 >= bytes).then_some(kept.0))
@@ -421,8 +425,8 @@ impl Drop for RawStream {
         };
         self.marks.give_back(&self.context.spare_marks);
         // While others capture the stream, nothing can be freed in its order. The memory then stays in the pool.
-        if let (Some((address, _)), true) = (self.kept.take(), free) {
-            self.free(address);
+        if free {
+            self.kept.iter().filter_map(OnceLock::get).for_each(|&(address, _)| self.free(address));
         }
         if self.adopted.is_none() && free {
             // Its work goes on to its end.

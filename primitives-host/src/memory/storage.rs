@@ -17,7 +17,7 @@ use crate::launch::kernel::Launch;
 use crate::memory::allocation::{Allocation, Displaced};
 #[cfg(feature = "cuda")]
 use crate::memory::claims::Rounds;
-pub use crate::memory::kept::kept_memory;
+pub use crate::memory::kept::{KeptFor, KeptWords, kept_memory, kept_words};
 use crate::memory::uses::{Mode, Uses};
 pub use crate::memory::zeroed_vec;
 use crate::memory::{claims, peer};

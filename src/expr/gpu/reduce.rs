@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use primitives_gpu::element::ConvertTo;
-use primitives_host::storage::{self, Storage};
+use primitives_host::storage::{self, KeptFor, Storage};
 use primitives_host::{Dims, Result, Stream};
 
 use super::{KernelForm, Operands, Ready, choice, divisor, kernel};
@@ -95,8 +95,11 @@ impl Shared {
         let counters = (4 * blocks / 2).next_multiple_of(ITEM);
         let most = blocks * ptx::LANES * WIDTH;
         let fits = 4 * fold.blocks <= counters && fold.accumulators() <= most;
-        let kept =
-            if can_fault || !fits { None } else { storage::kept_memory(stream, counters + ITEM * most, counters)? };
+        let kept = if can_fault || !fits {
+            None
+        } else {
+            storage::kept_memory(stream, KeptFor::Results, counters + ITEM * most, counters)?
+        };
         if let Some(kept) = kept {
             return Ok(Self { counters: kept, accumulators: kept + counters as u64, own: None });
         }
