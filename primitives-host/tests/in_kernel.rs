@@ -464,3 +464,27 @@ fn lanes_wait_for_others_between_closures_and_inside_those_of_the_host() -> Resu
         Ok(())
     })
 }
+
+/// Such a thread waits for nobody, also if a seed draws the thread that goes on.
+#[test]
+fn a_thread_alone_may_wait_in_a_closure_that_holds_memory() -> Result<()> {
+    soon(|| {
+        for seed in [None, Some(1), Some(2)] {
+            let mut options = EmulatorOptions::default();
+            options.seed = seed;
+            let device = Device::emulator_with(options);
+            let (stream, other) = (device.stream()?, device.stream()?);
+            let memory = Storage::of(other.buffer_from(&[1u32])?);
+            let alone = move |cx: Block<'_>| {
+                let meet = || {
+                    cx.barrier();
+                    cx.sync_warp(1);
+                };
+                hold(&memory, meet).expect("nobody has it");
+            };
+            // SAFETY: the kernel has no parameters.
+            unsafe { Launch::new(&stream, &KERNEL, Dims::new(1, 1)).run(&mut [std::ptr::null_mut()], alone)? };
+        }
+        Ok(())
+    })
+}

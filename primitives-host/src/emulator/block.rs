@@ -329,7 +329,10 @@ impl<'l> BlockState<'l> {
                 Ok(raised) => report::fault(self, state, raised.place, Diagnosis::from(raised.fault)),
                 Err(payload) => report::panicked(self, state, panics::message(payload)),
             };
-            self.launch.failure.record(self.settle(found));
+            // What a lane makes of its end hides no fault.
+            if !self.abandoned.get() {
+                self.launch.failure.record(self.settle(found));
+            }
         }
 
         warp.finished.set(warp.finished.get() | bit);

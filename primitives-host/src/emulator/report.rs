@@ -156,9 +156,10 @@ fn outside_view(block: &BlockState<'_>, address: usize, len: usize) -> Option<Ou
         let start = (!is_whole).then(|| shared_place(block, byte));
         return Some(OutsideView { name: param.name, start });
     }
-    let arguments = block.launch.arguments;
-    if let Some(whole) = arguments.iter().find(|argument| (argument.address, argument.len) == (address, len)) {
-        return Some(OutsideView { name: whole.name, start: None });
+    let mut whole = block.launch.arguments.iter().filter(|argument| (argument.address, argument.len) == (address, len));
+    if let Some(first) = whole.next() {
+        // One buffer may be several arguments, and all empty buffers have one address.
+        return whole.next().is_none().then_some(OutsideView { name: first.name, start: None });
     }
     match memory_place(block, Space::Global, address) {
         MemoryPlace::Argument { name, element, byte } => {

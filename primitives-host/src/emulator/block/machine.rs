@@ -9,6 +9,7 @@ use primitives_gpu::simt::{BarrierVote, Fault, Place, Scope, WARP};
 use super::{AFTER_RACE, BlockState, MOVES, same_place};
 use crate::emulator::memory::Wrong;
 use crate::emulator::{report, warp};
+use crate::launch::in_kernel;
 
 /// In a lane that unwinds, the destructors may still call these. They get some result at once: nobody looks at the values
 /// of a failed launch, and a suspended lane would leave its thread's state of unwinding to the others.
@@ -77,7 +78,8 @@ impl Machine for BlockState<'_> {
         if !lane.checked {
             self.note_progress();
         }
-        if self.random.is_some() {
+        // In a closure that holds memory, a lane cannot let others go first.
+        if self.random.is_some() && !in_kernel::is_in_closure() {
             // Or the last to come would always be the first to go.
             self.make_ready(number, bit);
             self.suspend(state);
@@ -151,7 +153,8 @@ impl Machine for BlockState<'_> {
         }
         warp.in_operation.set(warp.in_operation.get() & !mask);
         let others = mask & !bit;
-        if self.random.is_some() {
+        // In a closure that holds memory, a lane cannot let others go first.
+        if self.random.is_some() && !in_kernel::is_in_closure() {
             self.make_ready(number, mask);
             self.suspend(state);
         } else if others != 0 {

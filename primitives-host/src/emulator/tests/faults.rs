@@ -1,9 +1,11 @@
 //! What goes wrong comes back as an error with its place, and leaves the emulator whole.
 
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 
 use primitives_gpu::Shared;
 use primitives_gpu::simt::{Fault, FaultKind};
+use primitives_gpu::view::Global;
 
 use super::*;
 
@@ -305,4 +307,50 @@ fn the_emulator_works_after_every_fault() {
         });
         go(&options, 3, threads, |cx| assert_eq!(cx.barrier_count(true), threads)).unwrap();
     }
+}
+
+#[test]
+fn what_a_lane_makes_of_its_end_hides_no_fault() {
+    // Blocks start in the order of their ranks, so block 0 waits when block 1 faults.
+    let fault = fails(&checked(), 2, 1, |cx| {
+        if cx.block_rank() == 1 {
+            cx.fault(7);
+        }
+        let wait = || -> () {
+            loop {
+                cx.spin(20);
+            }
+        };
+        let _ = catch_unwind(AssertUnwindSafe(wait));
+        panic!("the wait has ended");
+    });
+    assert_eq!(fault.diagnosis, Diagnosis::Raised(Fault { kind: FaultKind::User, args: [7, 0] }));
+    assert_eq!(fault.block, at(1));
+}
+
+#[test]
+fn arguments_that_are_equal_are_not_taken_for_each_other() {
+    let view_of = |names: &[&'static str]| {
+        let argument = |&name| super::super::Argument { name, address: 256, len: 0, size: 4 };
+        let launch = Launch {
+            kernel: "test",
+            place: Location::caller(),
+            grid: 1.into(),
+            block: 1.into(),
+            device: 0,
+            shared_bytes: 0,
+            shared_params: &[],
+            regions: Vec::new(),
+            arguments: names.iter().map(argument).collect(),
+        };
+        let result = run(&launch, &checked(), &|cx| {
+            // SAFETY: it has no elements.
+            let y = unsafe { Global::<u32>::from_raw(cx, std::ptr::without_provenance(256), 0) };
+            std::hint::black_box(y[0]);
+        });
+        let Err(Error::Fault(fault)) = result else { panic!("{result:?}") };
+        fault.view.map(|view| view.name)
+    };
+    assert_eq!(view_of(&["y"]), Some("y"));
+    assert_eq!(view_of(&["x", "y"]), None);
 }
