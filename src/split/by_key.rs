@@ -62,8 +62,10 @@ where
         parts.push(Part { runs, reduced, count });
     }
     let mut lens = Vec::new();
-    for part in &parts {
-        lens.push(part.count.to_vec()?[0] as usize);
+    for (device, part) in parts.iter().enumerate() {
+        // A device with keys has a run. Its kernel may have counted none if it had a fault that another thread has received.
+        let least = usize::from(!keys.range(device).is_empty());
+        lens.push((part.count.to_vec()?[0] as usize).max(least));
     }
     let filled: Vec<usize> = (0..parts.len()).filter(|&device| !keys.range(device).is_empty()).collect();
     let mut ends = Vec::new();

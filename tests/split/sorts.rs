@@ -466,3 +466,27 @@ fn together_devices_sort_what_one_does_not_hold() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn a_sort_over_devices_is_in_no_graph() -> Result<()> {
+    let streams = Devices::emulated(2)?.streams()?;
+    let split = Split::of_streams(streams.clone(), &[1.0, 1.0])?;
+    let x = SplitBuffer::from_slice(&split, &[1u32, 2, 3, 4])?;
+    let values = SplitBuffer::from_slice(&split, &[5u32, 6, 7, 8])?;
+    let two = || -> Result<Vec<_>> { streams.iter().map(|s| Ok((s.buffer_from(&[0u32, 0])?, 2))).collect() };
+    // The keys are sorted: each device keeps its own run and merges nothing.
+    let of_keys = two()?;
+    let captured = streams[0].capture(|stream| {
+        let split = Split::of_streams([stream.clone(), streams[1].clone()], &[1.0, 1.0])?;
+        split::sort_keys(&x, &mut SplitBuffer::of_parts(&split, of_keys)?, Less)
+    });
+    assert!(matches!(captured, Err(Error::Capture { call: "`split::sort_keys`", .. })), "{:?}", captured.err());
+    let (of_keys, of_values) = (two()?, two()?);
+    let captured = streams[0].capture(|stream| {
+        let split = Split::of_streams([stream.clone(), streams[1].clone()], &[1.0, 1.0])?;
+        let (mut keys, mut out) = (SplitBuffer::of_parts(&split, of_keys)?, SplitBuffer::of_parts(&split, of_values)?);
+        split::sort_pairs(&x, &values, &mut keys, &mut out, Less)
+    });
+    assert!(matches!(captured, Err(Error::Capture { call: "`split::sort_pairs`", .. })), "{:?}", captured.err());
+    Ok(())
+}

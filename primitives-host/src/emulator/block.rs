@@ -6,6 +6,7 @@
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::time::Instant;
 
 use primitives_gpu::simt::emulated::{Copies, Lane, Raised, WarpOp};
 use primitives_gpu::simt::{BarrierVote, Block, Dim3, Place, WARP};
@@ -115,6 +116,8 @@ pub(super) struct BlockState<'l> {
     moves: Cell<u32>,
     /// The launch has failed: lanes that are resumed unwind.
     abandoned: Cell<bool>,
+    /// The waits of destructors while lanes unwind, and when they began.
+    vain: Cell<Option<(u64, Instant)>>,
     /// Chooses among the ready lanes of a seeded launch.
     random: Option<Random>,
     /// The lane that is next, chosen by one that left it to the worker.
@@ -189,6 +192,7 @@ impl<'l> BlockState<'l> {
             changed: Cell::new(false),
             moves: Cell::new(0),
             abandoned: Cell::new(false),
+            vain: Cell::new(None),
             random: None,
             handed_over: Cell::new(None),
         };

@@ -151,7 +151,7 @@ pub struct EmulatorOptions {
     /// The number of OS threads that run blocks, unless `checked`. By default, it is the number of the machine's cores.
     pub threads: usize,
     /// How long all lanes of a launch may wait in spin loops without any change before the launch ends as a deadlock. The default is 2 s. A
-    /// loop that waits for the host needs more. If a loop has a barrier of the block in it, only a checked launch ends: in an unchecked
+    /// loop that waits for the host needs more. Each lane also looks at least 10 000 times. If a loop has a barrier of the block in it, only a checked launch ends: in an unchecked
     /// launch, each barrier counts as a change.
     pub deadlock_after: Duration,
     /// The most shared memory that a block can have, in bytes. The default and the maximum are 227 KiB, as on the largest GPUs. With 64

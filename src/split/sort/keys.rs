@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::shares::{Ends, Passes, Runs, check_places, only_device};
+use super::shares::{Ends, Passes, Runs, check_places, check_streams, only_device};
 use crate::algorithms::{Gather, Merge, SortBy, SortKeys};
 use crate::functor::{Comparator, Direction};
 use crate::split::host::Call;
@@ -44,6 +44,7 @@ use crate::{BufferSlice, BufferSliceMut, Element, KernelParam, Result, SortKey, 
 ///
 /// # Errors
 /// Returns [`Error::Split`](crate::Error::Split) if `out` has more or fewer items than `keys`,
+/// [`Error::Capture`](crate::Error::Capture) if a stream captures and not all keys stay on one device,
 /// [`Error::WrongDevice`](crate::Error::WrongDevice) between GPUs and the emulator, [`Error::Fault`](crate::Error::Fault) if a comparison
 /// panics on the host, and the errors of [`algorithms::sort_keys`]. On GPUs, [`Split::synchronize`](crate::Split::synchronize) of the split
 /// of `keys`, and of that of `out`, returns faults that the host did not wait for: see [`split`](crate::split).
@@ -118,6 +119,7 @@ where
     if let Some((device, place)) = only_device(keys, out) {
         return sort(&from[device], keys.part(device), out.part_mut(place));
     }
+    check_streams(call.name, keys, out)?;
     let mut runs = Runs::like(keys)?;
     for (device, stream) in from.iter().enumerate() {
         if keys.range(device).is_empty() {

@@ -1,6 +1,6 @@
 //! Sorts of pairs.
 
-use super::shares::{Ends, Passes, Runs, check_places, only_device};
+use super::shares::{Ends, Passes, Runs, check_places, check_streams, only_device};
 use crate::algorithms::{Gather, MergePairs, SortPairs, SortPairsBy};
 use crate::functor::{Comparator, Direction, Identity};
 use crate::input::counting;
@@ -140,6 +140,7 @@ where
         let out = (keys_out.part_mut(place), values_out.part_mut(place));
         return sort(&from[device], (keys.part(device), values.part(device)), out);
     }
+    check_streams(call.name, keys, keys_out)?;
     let (mut runs, mut values_runs) = (Runs::like(keys)?, Runs::like(values)?);
     for (device, stream) in from.iter().enumerate() {
         if keys.range(device).is_empty() {

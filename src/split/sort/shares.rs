@@ -136,6 +136,17 @@ pub(super) fn check_places<T: Element>(call: &'static str, x: &SplitBuffer<T>, o
     Err(Error::Split { call, reason: format!("there are not as many places as items: {x:?} and {out:?}") })
 }
 
+/// Returns an error if a stream captures that has items, or places of the result.
+pub(super) fn check_streams<T: Element>(call: &'static str, x: &SplitBuffer<T>, out: &SplitBuffer<T>) -> Result<()> {
+    let advice = "a graph is of one device: sort before the capture, or after it";
+    crate::split::not_captured(call, advice, filled_streams(x).chain(filled_streams(out)))
+}
+
+fn filled_streams<T: Element>(x: &SplitBuffer<T>) -> impl Iterator<Item = &Stream> {
+    let streams = x.split().streams().iter().enumerate();
+    streams.filter(|(device, _)| !x.range(*device).is_empty()).map(|(_, stream)| stream)
+}
+
 /// If one device has all items and all places of the result, returns its numbers in the two splits.
 pub(super) fn only_device<T: Element, U: Element>(x: &SplitBuffer<T>, out: &SplitBuffer<U>) -> Option<(usize, usize)> {
     let (from, to) = (filled(x.bounds())?, filled(out.bounds())?);

@@ -48,10 +48,10 @@ use crate::{BufferSlice, BufferSliceMut, Element, Error, KernelParam, Result, Sp
 ///
 /// # Errors
 /// Returns [`Error::Split`], which names both splits, if `x` is not split as the columns of the matrix, or `y` is not split as its rows,
-/// [`Error::Capture`] if the stream of a device that sends or receives items captures, and the errors of
-/// [`algorithms::spmv`](fn@algorithms::spmv). After [`Error::Capture`], nothing is enqueued. On GPUs,
-/// [`Split::synchronize`](crate::Split::synchronize) of the matrix's split returns faults: see [`split`](crate::split). After any other
-/// error than `Split` and `Capture`, some devices may have written their items of `y`.
+/// [`Error::Capture`] that names this call if the stream of a device that sends or receives items captures, and the errors of
+/// [`algorithms::spmv`](fn@algorithms::spmv). After the errors that are named here, nothing is enqueued. After any other error, some devices may have written
+/// their items of `y`; one of them is [`Error::Capture`] that names an allocation, if a device whose stream captures needs temporary
+/// memory. On GPUs, [`Split::synchronize`](crate::Split::synchronize) of the matrix's split returns faults: see [`split`](crate::split).
 pub fn spmv<V, I, T, S, G>(a: &SplitCsr<V, I>, x: &SplitBuffer<T>, y: &mut SplitBuffer<V::Accum>) -> Result<()>
 where
     V: Accumulate + Spmv<T, I, PlusTimes, Axpby<V::Accum>, S>,

@@ -2,14 +2,16 @@
 
 use std::panic::resume_unwind;
 use std::thread::panicking;
+use std::time::Instant;
 
 use primitives_gpu::simt::Place;
-use primitives_gpu::simt::emulated::Access;
+use primitives_gpu::simt::emulated::{Access, Lane};
 
 use super::{AFTER_RACE, BlockState, LaneState};
 use crate::emulator::launch::Found;
 use crate::emulator::memory::Earlier;
 use crate::emulator::report;
+use crate::emulator::watch::DEADLOCK_ROUNDS;
 
 /// What unwinds the lanes of a launch that has failed.
 pub(super) struct Abandoned;
@@ -65,6 +67,21 @@ impl BlockState<'_> {
             && let Some(race) = self.take_race()
         {
             self.fail(state, || race);
+        }
+    }
+
+    /// Returns to a destructor's loop while its lane unwinds. No other lane of the worker can run until then, so what the loop waits for
+    /// may never come: after as long as a deadlock takes, the process ends.
+    #[cold]
+    pub(super) fn spin_in_vain(&self, lane: &Lane<'_>, place: Place) {
+        let (rounds, since) = self.vain.get().unwrap_or_else(|| (0, Instant::now()));
+        self.vain.set(Some((rounds + 1, since)));
+        if rounds >= DEADLOCK_ROUNDS && since.elapsed() >= self.launch.options.deadlock_after {
+            let (kernel, thread, block) = (self.launch.kernel, lane.thread_idx, lane.block_idx);
+            eprintln!(
+                "in `{kernel}`, thread {thread} of block {block} waits in {place} while it unwinds from a fault: aborting"
+            );
+            std::process::abort();
         }
     }
 

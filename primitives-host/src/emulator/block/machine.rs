@@ -170,7 +170,7 @@ impl Machine for BlockState<'_> {
 
     fn spin(&self, lane: &Lane<'_>, place: Place) {
         if panicking() {
-            return;
+            return self.spin_in_vain(lane, place);
         }
         let rank = lane.thread_rank;
         let state = &self.lanes[rank as usize];

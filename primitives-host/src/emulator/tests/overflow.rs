@@ -301,3 +301,33 @@ fn a_lane_that_overflows_as_it_unwinds_ends_the_process() {
     let output = in_child("a_lane_that_overflows_as_it_unwinds_ends_the_process");
     assert_eq!(output.status.signal(), Some(libc::SIGSEGV), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+#[test]
+fn a_lane_that_waits_in_vain_as_it_unwinds_ends_the_process() {
+    struct Waits<'c>(Block<'c>, &'c AtomicU32);
+    impl Drop for Waits<'_> {
+        fn drop(&mut self) {
+            // Nobody sets it.
+            while self.1.load(Relaxed) == 0 {
+                self.0.spin(20);
+            }
+        }
+    }
+    if is_child() {
+        let flag = atomics(1);
+        let options = EmulatorOptions { deadlock_after: std::time::Duration::from_millis(30), ..checked() };
+        let _ = go(&options, 1, 2, |cx| {
+            let _waits = (cx.thread_rank() == 0).then(|| Waits(cx, &flag[0]));
+            cx.barrier();
+            if cx.thread_rank() == 1 {
+                cx.fault(7);
+            }
+            cx.barrier();
+        });
+        unreachable!("the process ends");
+    }
+    let output = in_child("a_lane_that_waits_in_vain_as_it_unwinds_ends_the_process");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("thread (0, 0, 0) of block (0, 0, 0) waits in "), "{errors}");
+    assert_eq!(output.status.signal(), Some(libc::SIGABRT));
+}
